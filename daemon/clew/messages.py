@@ -1,0 +1,123 @@
+"""Roles, content blocks, messages and usage: the words that every room speaks."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Role = Literal["user", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Plain text, as written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model asked for. `arguments` is the JSON text as the model wrote it: re-rendering it would break a prompt cache."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool answered to the call `call_id`."""
+
+    call_id: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A block only its own provider understands (JSON in `data`). Replayed inside its turn, never after it."""
+
+    provider: str
+    data: str
+
+
+Block = Text | ToolCall | ToolResult | Thinking
+
+_KINDS: Mapping[str, type[Block]] = {"text": Text, "call": ToolCall, "result": ToolResult, "thinking": Thinking}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One row of a transcript.
+
+    id: 12 base32 characters, unique in the store. seq: position in its session, from 1. at: seconds since the epoch, UTC.
+    sender: the person's id, empty for the model. sender_name: what to call them. turn: id of the turn that wrote it.
+    """
+
+    id: str
+    seq: int
+    role: Role
+    blocks: tuple[Block, ...]
+    at: float
+    sender: str = ""
+    sender_name: str = ""
+    turn: str = ""
+
+    @property
+    def text(self) -> str:
+        """The words of the message, without tool calls and results."""
+        return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolCall))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolResult))
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one or more model calls. `input` is what was neither read from nor written to a prompt cache."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """All tokens that were sent."""
+        return self.input + self.cache_read + self.cache_write
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+        )
+
+
+def blocks_to_json(blocks: Iterable[Block]) -> str:
+    """Blocks as one line of JSON, the form they are stored in."""
+    return json.dumps(
+        [{"kind": _NAMES[type(block)], **{name: getattr(block, name) for name in block.__slots__}} for block in blocks],
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def blocks_from_json(text: str) -> tuple[Block, ...]:
+    """The inverse of `blocks_to_json`. Raises ValueError for a kind that does not exist."""
+    return tuple(_block(item) for item in json.loads(text))
+
+
+def _block(item: dict[str, Any]) -> Block:
+    kind = _KINDS.get(item.pop("kind", ""))
+    if kind is None:
+        raise ValueError("unknown kind of content block")
+    return kind(**item)

@@ -1,0 +1,219 @@
+"""The port that transport adapters implement, and what passes through it."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from aiohttp import web
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A place where messages come from and go to: `transport:chat[/thread]`. Stored for ever."""
+
+    transport: str
+    chat: str
+    thread: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Raises ValueError unless `text` is `transport:chat[/thread]` with no part empty."""
+        transport, colon, rest = text.partition(":")
+        chat, slash, thread = rest.partition("/")
+        if not (transport and colon and chat and (thread or not slash)):
+            raise ValueError(f"{text!r} is not an address of the form transport:chat[/thread]")
+        return cls(transport, chat, thread or None)
+
+    def __str__(self) -> str:
+        return f"{self.transport}:{self.chat}" + (f"/{self.thread}" if self.thread else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that came with a message. `ref` is what `Transport.fetch` takes."""
+
+    name: str
+    mime: str
+    size: int
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """One thing that arrived.
+
+    external_id: unique for ever, bot account included; redelivery has the same one.
+    client_id: the id by which the sender knows the message; it comes back as `Delivery.in_reply_to`.
+    sender: the sender's identity on the platform (`<transport>:<sender>` is the identity of the config).
+    direct: a chat of one person with clew; False for groups. sent_at, expires_at: seconds since the epoch, UTC.
+    refused: why the adapter cannot take it (malformed, too big …): it is stored as refused and answered with that text, without a model call.
+    context: opaque, comes back in the `Delivery` (response topic, correlation data, reply URL).
+    """
+
+    external_id: str
+    address: Address
+    sender: str
+    text: str
+    client_id: str = ""
+    sender_name: str = ""
+    direct: bool = True
+    kind: Literal["message", "edit", "delete"] = "message"
+    reply_to: str | None = None
+    sent_at: float | None = None
+    expires_at: float | None = None
+    refused: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    context: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        return f"{self.address.transport}:{self.sender}"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of an `Inbound`. `answer` is set where the sender is to be told something at once and nothing more will come."""
+
+    external_id: str
+    status: Literal["stored", "duplicate", "refused"]
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a reply that fits the platform's limit. `index` counts from 1."""
+
+    text: str
+    index: int = 1
+    total: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A stored reply on its way out. `sent` parts of `parts` are already with the platform. `ts` is when the reply was written."""
+
+    id: str
+    address: Address
+    text: str
+    parts: tuple[Part, ...]
+    ts: float
+    in_reply_to: str = ""
+    answers: tuple[str, ...] = ()
+    context: Mapping[str, str] = field(default_factory=dict)
+    sent: int = 0
+    attempt: int = 1
+    preview_ref: str | None = None
+    session: str = ""
+    turn: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The platform took a delivery. `ref`: its id for the last part, if it gives one."""
+
+    ref: str = ""
+
+
+class Retry(Exception):  # noqa: N818 - the names of the port are its vocabulary
+    """Nothing was sent; try again after `after` seconds (None: back off)."""
+
+    def __init__(self, reason: str, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.after = after
+
+
+class Refused(Exception):  # noqa: N818
+    """The platform will never take this delivery."""
+
+
+class Unknown(Exception):  # noqa: N818
+    """The request left and no answer came: it may or may not have been sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Typing:
+    """A turn runs for this chat."""
+
+    in_reply_to: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What the model has said so far in turn `turn`; `delta` is what is new. A preview is not a reply."""
+
+    turn: str
+    text: str
+    delta: str
+    in_reply_to: str = ""
+    ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a platform can do.
+
+    limit: the longest part, in `unit`s; None for no limit. stream: how previews are shown. idempotent_send: the receiver drops a
+    repeated delivery by its id. can_find: `find` works. merges: messages that wait may be answered together. instant: a reply counts
+    as sent when it is committed (the page and the terminal fetch what they missed).
+    """
+
+    limit: int | None = None
+    unit: Literal["characters", "utf16", "bytes"] = "characters"
+    markup: Literal["markdown", "plain"] = "plain"
+    stream: Literal["none", "edit", "ephemeral"] = "none"
+    idempotent_send: bool = False
+    can_find: bool = False
+    merges: bool = False
+    instant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An HTTP handler mounted under `/webhooks/<name>`."""
+
+    method: str
+    path: str
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+PreviewRef = str
+
+
+class Host(Protocol):
+    """What an adapter may ask of clew."""
+
+    async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+        """Store `batch` and `cursor` in one commit. Only after this returns may the adapter acknowledge to its platform."""
+
+    async def cursor(self) -> str | None:
+        """What the last `accept` stored, None before the first."""
+
+    def report(self, up: bool, detail: str = "") -> None:
+        """The connection's state, for `/readyz`, metrics and the log."""
+
+
+class Transport(Protocol):
+    """A chat platform."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    async def run(self, host: Host) -> None:
+        """Receive until cancelled; reconnect by itself. Raises only for what a restart cannot mend."""
+
+    def parts(self, text: str) -> list[Part]:
+        """`text` in pieces that fit. Pure."""
+
+    async def send(self, delivery: Delivery) -> Sent:
+        """Send `delivery.parts[delivery.sent:]` in order. Raises Retry, Refused or Unknown."""
+
+    async def find(self, delivery: Delivery) -> Sent | None:
+        """Ask the platform whether an `unknown` delivery arrived after all."""
+
+    async def hint(self, to: Address, event: Typing | Preview) -> PreviewRef | None:
+        """Show that something is going on. Lossy, never raises for a lost connection."""
+
+    def routes(self) -> Sequence[Route]: ...
+
+    def fetch(self, ref: str) -> AsyncIterator[bytes]:
+        """An attachment's bytes. Raises LookupError where there is none."""

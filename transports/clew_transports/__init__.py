@@ -1,0 +1,1 @@
+"""Transport adapters of clew, one file per platform."""
