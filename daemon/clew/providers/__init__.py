@@ -1,0 +1,179 @@
+"""Ways to reach a model: the door, one file per way. Providers are stateless."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from clew.messages import Block, Usage
+
+Purpose = Literal["reply", "summary"]
+SystemKind = Literal["base", "notes", "summary", "recall"]
+Ttl = Literal["5m", "1h"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model sees it. `schema` is a JSON Schema of its arguments, as JSON text."""
+
+    name: str
+    description: str
+    schema: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemBlock:
+    """A part of the system prompt. Every part but the first begins with one blank line, so that joining them is concatenation."""
+
+    kind: SystemKind
+    text: str
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """A message as it is sent: `user` (words, or tool results first) or `assistant`.
+
+    marked: indexes of blocks that carry a cache marker. recall: index of the block that holds recalled text, if one does.
+    """
+
+    role: Literal["user", "assistant"]
+    blocks: tuple[Block, ...]
+    marked: tuple[int, ...] = ()
+    recall: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One model call, in nobody's wire format.
+
+    tools are sorted by name. max_tokens: upper bound of the reply, tokens. cache_ttl: lifetime of every marker, None for none.
+    cache_key: stable name of the conversation for providers that route by it.
+    """
+
+    system: tuple[SystemBlock, ...]
+    messages: tuple[PromptMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    max_tokens: int = 4096
+    purpose: Purpose = "reply"
+    cache_ttl: Ttl | None = None
+    cache_key: str = ""
+
+    @property
+    def system_text(self) -> str:
+        """The system prompt for providers without blocks."""
+        return "".join(block.text for block in self.system)
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """The response has begun: what the request marked is in the cache now."""
+
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Words of the reply, in order."""
+
+    text: str
+
+
+Stop = Literal["end", "tools", "length", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The whole response. `blocks` in the model's order; `model` is the name the provider reports."""
+
+    blocks: tuple[Block, ...]
+    stop: Stop
+    usage: Usage
+    model: str = ""
+
+
+Event = Began | Delta | Done
+
+ErrorKind = Literal[
+    "rate_limit", "overloaded", "quota", "auth", "overflow", "invalid", "server", "network", "cut", "stall", "unavailable"
+]
+RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limit", "overloaded", "server", "network", "cut", "stall"})
+
+
+class ProviderError(Exception):
+    """A model call that failed.
+
+    kind: what to do about it follows from this alone. retry_after: seconds the provider asked us to wait. text_delivered: words had
+    already been streamed. tokens: (sent, allowed) where an overflow says so.
+    """
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        text_delivered: bool = False,
+        tokens: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after = retry_after
+        self.text_delivered = text_delivered
+        self.tokens = tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a model can take. window, max_output: tokens. marker_minimum: the shortest prefix a marker caches, None without markers."""
+
+    window: int
+    max_output: int
+    marker_minimum: int | None = None
+
+
+class Provider(Protocol):
+    """A way to reach one model."""
+
+    name: str
+    """The section of the config."""
+    kind: str
+    model: str
+    cache_ttl: Ttl | None
+    max_tokens: int | Literal["auto"]
+    """The longest reply in tokens; `auto` is min(4096, a quarter of the window)."""
+
+    @property
+    def configured(self) -> bool:
+        """False where a key is needed and missing."""
+
+    async def prepare(self) -> None:
+        """Import what is heavy (in a thread). Called before the daemon says that it is ready."""
+
+    async def answers(self) -> bool:
+        """A quick look whether the endpoint is there; no tokens are spent. Used to resolve `provider: auto`."""
+
+    async def limits(self) -> Limits:
+        """Asked of the endpoint once where it tells, else known or configured numbers. Never raises."""
+
+    def stream(self, request: Request) -> AsyncIterator[Event]:
+        """Began, any number of Delta, one Done. Raises ProviderError."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds to the first byte of a response and between two bytes of it."""
+
+    first_byte: float = 60.0
+    between: float = 60.0
+
+
+def backoff(attempt: int, retry_after: float | None, rand: float, *, base: float = 0.5, cap: float = 60.0) -> float:
+    """Seconds to wait before try `attempt` + 1 (attempt counts from 1).
+
+    A stated wait is honoured up to `cap`; else `base` doubles up to `cap`, less up to a quarter by `rand` in [0, 1).
+    """
+    if retry_after is not None:
+        return min(max(retry_after, 0.0), cap)
+    return min(cap, base * 2.0 ** min(attempt - 1, 30)) * (1 - 0.25 * rand)
