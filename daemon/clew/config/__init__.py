@@ -1,0 +1,44 @@
+"""Settings models and the YAML loader."""
+
+from clew.config.settings import (
+    Access,
+    Agent,
+    Approver,
+    Compression,
+    Config,
+    Docs,
+    Http,
+    Job,
+    Limits,
+    Log,
+    Notes,
+    Person,
+    Price,
+    ProviderSection,
+    Recall,
+    Sessions,
+    TransportSection,
+)
+from clew.config.units import Duration, Size
+
+__all__ = [
+    "Access",
+    "Agent",
+    "Approver",
+    "Compression",
+    "Config",
+    "Docs",
+    "Duration",
+    "Http",
+    "Job",
+    "Limits",
+    "Log",
+    "Notes",
+    "Person",
+    "Price",
+    "ProviderSection",
+    "Recall",
+    "Sessions",
+    "Size",
+    "TransportSection",
+]

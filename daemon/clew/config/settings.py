@@ -1,0 +1,326 @@
+"""What can be configured: every key with its type, its bounds and its default.
+
+All models are frozen and strict and refuse unknown keys. Sections of transports and providers keep the fields that
+all of them share and the typed model of their plug-in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    SecretStr,
+    SerializeAsAny,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from clew.config.units import Duration, Size
+
+DEFAULT_TRIGGER_MESSAGES = 60
+"""What `trigger_messages: 0` means (promise 8)."""
+DEFAULT_KEEP_RECENT = 8
+"""What `keep_recent: 0` means (promise 8)."""
+
+_CRON_NAMES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+}
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        raise PydanticCustomError("zone", "is not a time zone of the IANA list, such as Europe/Berlin") from None
+    return name
+
+
+def _cron(expression: str) -> str:
+    plain = _CRON_NAMES.get(expression, expression)
+    try:
+        next(CronSim(plain, datetime(2026, 1, 1)))
+    except CronSimError:
+        raise PydanticCustomError("cron", "is not a cron expression (five fields, such as 30 8 * * 1-5)") from None
+    except StopIteration:
+        raise PydanticCustomError("cron_never", "never occurs") from None
+    return plain
+
+
+def _instant(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return datetime.fromisoformat(value)
+    except ValueError:
+        raise PydanticCustomError("instant", "must be a date and time such as 2027-03-01T08:30") from None
+
+
+def _address(value: str) -> str:
+    transport, _, chat = value.partition(":")
+    if not transport or not chat:
+        raise PydanticCustomError("address", "must be transport:name, such as mqtt:ada")
+    return value
+
+
+def _none_if_empty(value: object) -> object:
+    return None if value == "" else value
+
+
+Zone = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_zone)]
+Cron = Annotated[str, Field(max_length=200), AfterValidator(_cron)]
+Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]
+Colons = Annotated[str, Field(max_length=512), AfterValidator(_address)]
+Name = Annotated[str, Field(min_length=1, max_length=64)]
+Text = Annotated[str, Field(max_length=100_000)]
+OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_none_if_empty)]
+Names = Annotated[tuple[Name, ...], Field(max_length=1000)]
+
+
+class Settings(BaseModel):
+    """A section: frozen, strict, and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Http(Settings):
+    """Where the daemon listens. Without a `token` it listens on the loopback address only."""
+
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8130
+    public_url: Annotated[str, Field(max_length=2000)] | None = None
+    token: OptionalSecret = None
+
+
+class Log(Settings):
+    """How much is logged and how it looks. `auto`: console on a terminal, JSON elsewhere."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "console", "json"] = "auto"
+
+
+class ProviderSection(Settings):
+    """One way to reach a model: its `name`, the plug-in's `kind`, and the plug-in's own `settings`."""
+
+    kind: str
+    name: str
+    settings: SerializeAsAny[BaseModel]
+
+    @property
+    def configured(self) -> bool:
+        """Whether it can be tried at all: none of its secrets is the empty text. (`None` means that none is needed.)"""
+        return not empty_secrets(self.settings)
+
+
+class TransportSection(Settings):
+    """One platform: its `name` in addresses, the plug-in's `kind`, `enabled`, and the plug-in's own `settings`."""
+
+    kind: str
+    name: str
+    enabled: bool = True
+    settings: SerializeAsAny[BaseModel]
+
+
+class Compression(Settings):
+    """When and how a window is compacted."""
+
+    enabled: bool = True
+    trigger_messages: Annotated[int, Field(ge=0, le=100_000)] = DEFAULT_TRIGGER_MESSAGES
+    keep_recent: Annotated[int, Field(ge=0, le=100_000)] = DEFAULT_KEEP_RECENT
+    prompt: Text = ""
+    provider: Name | None = None
+    model: Name | None = None
+    trigger_tokens: Literal["auto", "off"] | Annotated[int, Field(ge=1, le=100_000_000)] = "auto"
+    quiet_after: Literal["auto", "off"] | Duration = "auto"
+    summary_tokens: Annotated[int, Field(ge=100, le=100_000)] = 1500
+    daily_tokens: Annotated[int, Field(ge=0)] | None = None
+
+    @property
+    def count_mark(self) -> int:
+        """Messages at which the count trigger fires: `trigger_messages`, 0 meaning 60."""
+        return self.trigger_messages or DEFAULT_TRIGGER_MESSAGES
+
+    @property
+    def kept_messages(self) -> int:
+        """Newest messages that stay verbatim: `keep_recent`, 0 meaning 8."""
+        return self.keep_recent or DEFAULT_KEEP_RECENT
+
+
+class Recall(Settings):
+    """What is brought back from other sessions. `budget_chars` counts code points, headings and fence included."""
+
+    enabled: bool = True
+    max_excerpts: Annotated[int, Field(ge=0, le=100)] = 5
+    budget_chars: Annotated[int, Field(ge=0, le=100_000)] = 2000
+    placement: Literal["system", "message"] = "system"
+
+
+class Notes(Settings):
+    """The notes in the system prompt. `budget_chars` counts code points."""
+
+    enabled: bool = True
+    budget_chars: Annotated[int, Field(ge=0, le=100_000)] = 1500
+
+
+class Approver(Settings):
+    """Whether a tool call needs somebody's yes. `allow` and `deny` name tools."""
+
+    mode: Literal["ask", "allow", "deny", "pattern"] = "ask"
+    allow: Names = ()
+    deny: Names = ()
+
+
+class Agent(Settings):
+    """How a turn is run."""
+
+    provider: Name = "auto"
+    fallback: Names = ()
+    system_prompt: Text = ""
+    max_model_calls: Annotated[int, Field(ge=1, le=1000)] = 32
+    timezone: Zone | None = None
+    while_busy: Literal["merge", "one_by_one", "steer"] = "merge"
+    skills_dir: Path | None = None
+    compression: Compression = Compression()
+    recall: Recall = Recall()
+    notes: Notes = Notes()
+    approver: Approver = Approver()
+
+
+class Person(Settings):
+    """Somebody known: a role, a zone (null: the agent's) and the identities `transport:user` that are theirs."""
+
+    role: Literal["owner", "member", "guest"] = "member"
+    timezone: Zone | None = None
+    identities: Annotated[tuple[Colons, ...], Field(max_length=100)] = ()
+
+
+class Access(Settings):
+    """What becomes of an unknown sender."""
+
+    unknown: Literal["deny", "pair", "allow"] = "pair"
+
+
+class Sessions(Settings):
+    """When a session ends by itself (`never`) and how long transcripts are kept (`forever`)."""
+
+    reset: Name = "never"
+    retention: Literal["forever"] | Duration = "forever"
+
+
+class Job(Settings):
+    """One scheduled prompt: exactly one of `cron`, `every`, `at`, and exactly one of `prompt`, `command`.
+
+    `cron` is stored as five fields (`@daily` is resolved). `at` without an offset is meant in `timezone`.
+    `grace`: how late a run may begin and still count as on time. Durations are seconds.
+    """
+
+    name: Name
+    cron: Cron | None = None
+    every: Annotated[Duration, Field(ge=1.0)] | None = None
+    at: Instant | None = None
+    timezone: Zone | None = None
+    prompt: Text | None = None
+    command: Text | Annotated[tuple[str, ...], Field(max_length=1000)] | None = None
+    condition: Text | None = None
+    deliver_to: Colons
+    session: Name = "chat"
+    misfire: Literal["skip", "once", "all"] = "once"
+    grace: Duration | None = None
+    jitter: Duration | None = None
+    timeout: Duration | None = None
+    overlap: Literal["skip", "queue"] = "skip"
+
+
+class Docs(Settings):
+    """Documents that are read at start. `budget_chars` counts code points."""
+
+    paths: Annotated[tuple[str, ...], Field(max_length=1000)] = ()
+    budget_chars: Annotated[int, Field(ge=0, le=100_000)] = 2000
+
+
+_Amount = Annotated[float, Field(ge=0)]
+
+
+class Price(Settings):
+    """US dollars per million tokens of one model."""
+
+    input: _Amount
+    output: _Amount
+    cache_read: _Amount | None = None
+    cache_write: _Amount | None = None
+
+
+class Limits(Settings):
+    """Upper bounds for what comes in and what runs at once."""
+
+    message_bytes: Annotated[Size, Field(ge=1024, le=16 * 2**20)] = 128 * 2**10
+    attachment_bytes: Annotated[Size, Field(ge=0, le=2**30)] = 20 * 2**20
+    tool_output_chars: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
+    queued_per_chat: Annotated[int, Field(ge=1, le=10_000)] = 50
+    turns_at_once: Annotated[int, Field(ge=1, le=1000)] = 16
+
+
+class Config(Settings):
+    """The whole configuration, immutable. `Config()` has every default except the sections of plug-ins."""
+
+    data_dir: Path = Path("~/.local/share/clew")
+    store: Annotated[str, Field(max_length=2000)] = "sqlite"
+    http: Http = Http()
+    log: Log = Log()
+    providers: Mapping[str, ProviderSection] = {}
+    agent: Agent = Agent()
+    people: Mapping[Name, Person] = {}
+    projects: Mapping[Name, Annotated[tuple[Colons, ...], Field(max_length=1000)]] = {}
+    access: Access = Access()
+    sessions: Sessions = Sessions()
+    transports: Mapping[str, TransportSection] = {}
+    schedule: Annotated[tuple[Job, ...], Field(max_length=1000)] = ()
+    embeddings: Mapping[str, JsonValue] | None = None
+    transcriber: Mapping[str, JsonValue] | None = None
+    docs: Docs = Docs()
+    mcp_servers: Mapping[Name, JsonValue] = {}
+    budgets: Mapping[Name, JsonValue] = {}
+    prices: Mapping[Name, Price] = {}
+    limits: Limits = Limits()
+
+    _credentials: frozenset[str] = PrivateAttr(frozenset())
+
+    def secrets(self) -> frozenset[str]:
+        """The plain values of all secrets, for the log's redactor: secret fields and what `${file:}`, `${cred:}` gave."""
+        found = {each.get_secret_value() for each in _secrets(self)}
+        return frozenset(value for value in found | self._credentials if value)
+
+
+def empty_secrets(model: BaseModel) -> list[str]:
+    """Names of the secret fields of `model` that hold the empty text."""
+    values = ((name, getattr(model, name)) for name in type(model).model_fields)
+    return [name for name, value in values if isinstance(value, SecretStr) and not value.get_secret_value()]
+
+
+def _secrets(value: Any) -> Iterator[SecretStr]:
+    if isinstance(value, SecretStr):
+        yield value
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _secrets(getattr(value, name))
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _secrets(item)
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        for item in value:
+            yield from _secrets(item)
