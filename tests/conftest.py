@@ -1,0 +1,23 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import servers
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A TCP port on loopback that was free a moment ago."""
+    return servers.free_port()
+
+
+@pytest.fixture
+def mosquitto(tmp_path: Path) -> Iterator[servers.Mosquitto]:
+    """A running broker of this test's own, open to anonymous clients. Skips where mosquitto is not installed."""
+    if servers.find_program("mosquitto") is None:
+        pytest.skip(servers.MOSQUITTO_MISSING)
+    directory = tmp_path / "mosquitto"
+    directory.mkdir()
+    with servers.Mosquitto(directory) as broker:
+        yield broker
