@@ -11,6 +11,7 @@ from typing import Self
 HOST = "127.0.0.1"
 START_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 20.0
+SAVE_DEADLINE_S = 20.0
 MOSQUITTO_MISSING = "mosquitto is not installed (apt-get install mosquitto): tests that need an MQTT broker are skipped"
 
 
@@ -51,6 +52,7 @@ class Mosquitto:
         self._program = program
         self.port = port or free_port()
         self._config = directory / "mosquitto.conf"
+        self._database = directory / "mosquitto.db"
         self._log = directory / "mosquitto.log"
         self._process: subprocess.Popen[bytes] | None = None
         lines = [
@@ -58,7 +60,7 @@ class Mosquitto:
             f"allow_anonymous {'false' if users else 'true'}",
             "persistence true",
             f"persistence_location {directory}/",
-            # Every change is written at once, so that `kill` loses nothing that was acknowledged.
+            # Every change is written in the broker's next round, so that a `kill` loses what is milliseconds old at most.
             "autosave_on_changes true",
             "autosave_interval 1",
             "user root",  # only matters to root: stay able to read the folder of the test
@@ -105,6 +107,17 @@ class Mosquitto:
             return False
         return True
 
+    def wait_saved(self, payload: bytes) -> None:
+        """Return once a queued or retained payload is on the broker's disk: from then on a ``kill`` does not lose it.
+
+        A broker acknowledges a little earlier than that.
+        """
+        deadline = time.monotonic() + SAVE_DEADLINE_S
+        while not (self._database.exists() and payload in self._database.read_bytes()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"mosquitto has not saved {payload[:60]!r} within {SAVE_DEADLINE_S} s")
+            time.sleep(0.005)
+
     def stop(self) -> None:
         """SIGTERM, and wait until it is gone. Nothing to do when it does not run."""
         if self._process is None:
@@ -118,7 +131,7 @@ class Mosquitto:
         self._process = None
 
     def kill(self) -> None:
-        """SIGKILL (kill -9), and wait until it is gone. Nothing to do when it does not run."""
+        """SIGKILL (kill -9), and wait until it is gone. Nothing to do when it does not run. See ``wait_saved``."""
         if self._process is None:
             return
         self._process.kill()
