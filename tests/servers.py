@@ -60,7 +60,7 @@ class Mosquitto:
             f"allow_anonymous {'false' if users else 'true'}",
             "persistence true",
             f"persistence_location {directory}/",
-            # Every change is written in the broker's next round, so that a `kill` loses what is milliseconds old at most.
+            # Changes are written in the broker's next round: a `kill` loses what is milliseconds old at most.
             "autosave_on_changes true",
             "autosave_interval 1",
             "user root",  # only matters to root: stay able to read the folder of the test
