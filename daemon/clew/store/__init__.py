@@ -1,0 +1,352 @@
+"""The one door to durable state: what goes in and out, and the verbs. SQL stands in this package only."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from clew.context.recall import Candidate
+from clew.messages import Block, Message, Role, Usage
+from clew.transport import Address, Delivery, Inbound, Part, Receipt
+
+InboxKind = Literal["message", "command", "control", "answer", "edit", "delete", "notice", "job"]
+PersonRole = Literal["owner", "member", "guest"]
+
+
+class LeaseLost(Exception):  # noqa: N818 - a signal, named as in the design
+    """Somebody else has claimed the turn since: stop, write nothing."""
+
+
+# Who and where ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who may talk to clew. `timezone`: IANA name or None."""
+
+    id: str
+    role: PersonRole
+    timezone: str | None = None
+    identities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What is known about who sent something, read in the transaction that stores it.
+
+    request: state of their access request, if they made one. queued: messages of this chat that wait. new_requests: open requests.
+    running: the turn that runs in this chat, if one does. approval: an open question in this chat.
+    """
+
+    person: str | None
+    role: PersonRole | None
+    request: Literal["open", "approved", "denied"] | None
+    queued: int
+    open_requests: int
+    running: str | None
+    approval: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What `inbox` decides about an arrival.
+
+    kind: how it travels. refused: why it is not taken (the receipt's reason). reply: what the sender is told at once, empty for nothing.
+    pair: the code of a new access request. stop: the turn to stop.
+    """
+
+    kind: InboxKind = "message"
+    refused: str = ""
+    reply: str = ""
+    pair: str = ""
+    stop: str | None = None
+
+
+Decide = Callable[[Inbound, Sender], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRequest:
+    identity: str
+    address: str
+    name: str
+    code: str
+    state: Literal["open", "approved", "denied"]
+    messages: int
+    created: float
+
+
+# Turns -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An inbox row that a claim is for."""
+
+    id: int
+    kind: InboxKind
+    text: str
+    client_id: str
+    person: str
+    sender_name: str
+    context: Mapping[str, str]
+    received: float
+    job: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One turn of one session, held by `owner` until `lease` ends; `epoch` fences it.
+
+    kind: `message` and `job` are for the agent, the others are not. first_seq: its first user message. resumed: it had begun before.
+    steps: what it had already written, in order. timezone: of the person, else None.
+    """
+
+    turn: str
+    session: str
+    address: Address
+    direct: bool
+    kind: InboxKind
+    owner: str
+    epoch: int
+    items: tuple[Item, ...]
+    person: Person | None
+    first_seq: int
+    started: float
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to append; the store gives it its id and place."""
+
+    role: Role
+    blocks: tuple[Block, ...]
+    at: float
+    sender: str = ""
+    sender_name: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a model, as it went. `segments`: (kind, hash, estimated tokens) of the prefix; `marks`: labels of its cache markers."""
+
+    id: str
+    purpose: str
+    payer: str
+    provider: str
+    model: str
+    usage: Usage
+    started: float
+    first_byte: float | None
+    ended: float
+    error: str = ""
+    segments: tuple[tuple[str, str, int], ...] = ()
+    marks: tuple[str, ...] = ()
+    compaction: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """A prefix a provider holds. `expires`: seconds since the epoch, `ttl`: seconds."""
+
+    provider: str
+    model: str
+    hash: str
+    tokens: int
+    ttl: float
+    expires: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToolState:
+    call_id: str
+    name: str
+    arguments: str
+    state: Literal["proposed", "waiting", "denied", "started", "done", "interrupted"]
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """An excerpt that was considered for a turn, and why."""
+
+    message: str
+    score: float
+    why: tuple[str, ...]
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PromptState:
+    """What stands in a session's prompt between turns. `excerpts` describes the recall block for the next decision (JSON)."""
+
+    notes: str = ""
+    recall: str = ""
+    excerpts: str = "[]"
+    recall_turn: str = ""
+    compaction: str | None = None
+    last_call: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a turn adds in one commit."""
+
+    messages: tuple[NewMessage, ...] = ()
+    calls: tuple[ModelCall, ...] = ()
+    tools: tuple[ToolState, ...] = ()
+    cache: tuple[CacheEntry, ...] = ()
+    recalled: tuple[Recalled, ...] = ()
+    prompt: PromptState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Words on their way to an address. `instant`: they count as sent when committed."""
+
+    address: Address
+    text: str
+    parts: tuple[Part, ...]
+    in_reply_to: str = ""
+    answers: tuple[str, ...] = ()
+    context: Mapping[str, str] = field(default_factory=dict)
+    instant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a turn ended. `session`: the session its chat has from now on, where a command changed it."""
+
+    state: Literal["done", "failed", "stopped"]
+    step: Step = Step()
+    error: str = ""
+    new_session: bool = False
+
+
+# The view and compactions ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A revision of a session's rolling summary. `ledger` and `report` are JSON; see the table for the rest."""
+
+    id: str
+    session: str
+    parent: str | None
+    from_seq: int
+    to_seq: int
+    ledger: str
+    text: str
+    trigger: str
+    prompt_version: str
+    report: str
+    messages: int
+    covered: int
+    created: float
+    held: tuple[str, ...] = ()
+    model_call: str | None = None
+    undone_at: float | None = None
+    hold_until_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRows:
+    """All rows that a session's view is computed from.
+
+    compaction: the newest one not undone. messages: the rows behind its `to_seq`, in order. pinned: the pinned messages in front of it.
+    failures: compactions that failed in a row.
+    """
+
+    session: str
+    compaction: Compaction | None
+    messages: tuple[Message, ...]
+    pins: frozenset[str]
+    pinned: tuple[Message, ...]
+    prompt: PromptState
+    failures: int = 0
+
+
+# Search ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Who is asking. Made by `Store.scope_for` only; there is no search without one.
+
+    chats: (row, label, from, until) of every chat, and the span of time in it, whose words may be seen; None: the operator sees all.
+    session: the session that asks, None outside of one. after_seq: its own messages behind this one are in view and not found.
+    """
+
+    chats: tuple[tuple[int, float, float], ...] | None
+    session: str | None = None
+    after_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    id: str
+    address: str
+    title: str
+    created: float
+    updated: float
+    messages: int
+    compactions: int
+    person: str | None
+
+
+# Jobs and the outbox ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A scheduled prompt. `spec` is its entry in the config, as JSON; `next_at` the one state of its clock."""
+
+    name: str
+    spec: str
+    enabled: bool
+    next_at: float | None
+    origin: str = "config"
+    person: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What became of an attempt to send. `next_at`: when to try again, for `pending`."""
+
+    state: Literal["sent", "pending", "unknown", "dead"]
+    ref: str = ""
+    reason: str = ""
+    next_at: float = 0.0
+    sent_parts: int = 0
+
+
+class Store(Protocol):
+    """Verbs, one transaction each; no cursor, connection or row id gets out. Every `now` is seconds since the epoch."""
+
+    async def accept(self, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide) -> list[Receipt]:
+        """Store arrivals and the transport's cursor. Durable when it returns."""
+
+    async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
+        """The next turn that may run, its user messages appended. `merging`: transports whose waiting messages share a turn."""
+
+    async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
+        """Append a step of a running turn. Raises LeaseLost."""
+
+    async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
+        """End a turn: turn, inbox, transcript, outbox in one commit. Returns the replies' ids. Raises LeaseLost."""
+
+    async def view(self, session: str) -> ViewRows: ...
+
+    async def compact(self, parent: str | None, new: Compaction, call: ModelCall | None) -> bool:
+        """Commit a compaction if `parent` is still the newest one. False: somebody else was first."""
+
+    async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | None: ...
+
+    async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None: ...
+
+    async def fire(self, job: str, instant: float, next_at: float | None, now: float) -> bool: ...
+
+    async def search(self, scope: Scope, match: str, limit: int) -> list[Candidate]: ...
+
+    async def changed(self, timeout: float) -> None: ...

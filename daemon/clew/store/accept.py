@@ -1,0 +1,147 @@
+"""What arrives: stored with the transport's cursor in one commit, each arrival once."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from clew.clock import new_id
+from clew.store import Decide, Person, Reply, Sender, Verdict, outbox, people
+from clew.transport import Inbound, Part, Receipt
+
+
+def accept(
+    db: sqlite3.Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide
+) -> tuple[list[Receipt], list[Verdict]]:
+    """Store arrivals of one transport. The verdicts stand beside their receipts, for what is to be done at once."""
+    receipts, verdicts = [], []
+    for item in items:
+        receipt, verdict = _accept(db, item, now, decide)
+        receipts.append(receipt)
+        verdicts.append(verdict)
+    if cursor is not None:
+        db.execute(
+            "INSERT INTO cursors (transport, value, at) VALUES (?, ?, ?) ON CONFLICT (transport) DO UPDATE"
+            " SET value = excluded.value, at = excluded.at",
+            (transport, cursor, now),
+        )
+    return receipts, verdicts
+
+
+def cursor(db: sqlite3.Connection, transport: str) -> str | None:
+    row = db.execute("SELECT value FROM cursors WHERE transport = ?", (transport,)).fetchone()
+    return row[0] if row else None
+
+
+def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
+    if db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (item.external_id,)).fetchone():
+        return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
+    sender = _sender(db, item)
+    verdict = decide(item, sender)
+    if verdict.pair or (sender.person is None and verdict.refused):
+        _note_request(db, item, verdict, now)
+    else:
+        _store(db, item, sender, verdict, now)
+    if verdict.stop:
+        db.execute("UPDATE turns SET stop_requested_at = ? WHERE id = ? AND ended IS NULL", (now, verdict.stop))
+    if verdict.reply:
+        reply = Reply(
+            item.address,
+            verdict.reply,
+            (Part(verdict.reply),),
+            in_reply_to=item.client_id,
+            answers=(item.client_id,) if item.client_id else (),
+            context=item.context,
+        )
+        outbox.put(db, reply, session="", turn="", now=now)
+    status = "refused" if verdict.refused else "stored"
+    return Receipt(item.external_id, status, verdict.refused), verdict
+
+
+def _sender(db: sqlite3.Connection, item: Inbound) -> Sender:
+    found = people.find(db, item.identity)
+    request = db.execute("SELECT state FROM access_requests WHERE identity = ?", (item.identity,)).fetchone()
+    open_requests = db.execute("SELECT count(*) FROM access_requests WHERE state = 'open'").fetchone()[0]
+    chat = db.execute("SELECT id, session FROM chats WHERE address = ?", (str(item.address),)).fetchone()
+    chat_id, session = chat or (None, None)
+    queued = db.execute("SELECT count(*) FROM inbox WHERE chat = ? AND state = 'new'", (chat_id,)).fetchone()[0]
+    running = db.execute(
+        "SELECT id FROM turns WHERE session = ? AND state IN ('running', 'waiting')", (session,)
+    ).fetchone()
+    approval = db.execute("SELECT id FROM approvals WHERE chat = ? AND state = 'open'", (chat_id,)).fetchone()
+    return Sender(
+        person=found[0] if found else None,
+        role=found[1] if found else None,  # type: ignore[arg-type]  # checked by the table
+        request=request[0] if request else None,
+        queued=queued,
+        open_requests=open_requests,
+        running=running[0] if running else None,
+        approval=approval[0] if approval else None,
+    )
+
+
+def _note_request(db: sqlite3.Connection, item: Inbound, verdict: Verdict, now: float) -> None:
+    """A stranger's words are not kept, only that they wrote."""
+    if verdict.pair:
+        db.execute(
+            "INSERT INTO access_requests (identity, address, name, code, state, messages, created)"
+            " VALUES (?, ?, ?, ?, 'open', 1, ?)",
+            (item.identity, str(item.address), item.sender_name, verdict.pair, now),
+        )
+    else:
+        db.execute("UPDATE access_requests SET messages = messages + 1 WHERE identity = ?", (item.identity,))
+
+
+def _store(db: sqlite3.Connection, item: Inbound, sender: Sender, verdict: Verdict, now: float) -> None:
+    person = sender.person or _newcomer(db, item, now)
+    chat = chat_for(db, item, person, now)
+    state = "refused" if verdict.refused else "answered" if verdict.kind == "control" else "new"
+    row = db.execute(
+        "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, person, sender_name, text,"
+        " reply_to, context, reason, received, sent_at, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            item.external_id,
+            item.client_id,
+            verdict.kind,
+            state,
+            item.address.transport,
+            str(item.address),
+            chat,
+            person,
+            item.sender_name,
+            item.text,
+            item.reply_to,
+            json.dumps(dict(item.context)),
+            verdict.refused,
+            now,
+            item.sent_at,
+            item.expires_at,
+        ),
+    )
+    for attachment in item.attachments:
+        db.execute(
+            "INSERT INTO attachments (id, inbox, name, mime, size, ref) VALUES (?, ?, ?, ?, ?, ?)",
+            (new_id(), row.lastrowid, attachment.name, attachment.mime, attachment.size, attachment.ref),
+        )
+
+
+def _newcomer(db: sqlite3.Connection, item: Inbound, now: float) -> str:
+    """Somebody whom `access.unknown: allow` lets in."""
+    people.add(db, Person(item.identity, "guest", None, (item.identity,)), "paired", now)
+    return item.identity
+
+
+def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> int:
+    """The chat of an arrival, made if it is new; its person or its members are brought up to date."""
+    owner = person if item.direct else None
+    chat: int = db.execute(
+        "INSERT INTO chats (address, transport, direct, person, created) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT (address) DO UPDATE SET person = excluded.person RETURNING id",
+        (str(item.address), item.address.transport, int(item.direct), owner, now),
+    ).fetchone()[0]
+    if not item.direct:
+        db.execute(
+            "INSERT INTO chat_members (chat, person, joined) SELECT ?, ?, ? WHERE NOT EXISTS"
+            " (SELECT 1 FROM chat_members WHERE chat = ? AND person = ? AND left_at IS NULL)",
+            (chat, person, now, chat, person),
+        )
+    return chat

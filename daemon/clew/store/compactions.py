@@ -1,0 +1,117 @@
+"""The rolling summary's revisions, and the rows that a view is computed from."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from clew.store import CacheEntry, Compaction, ModelCall, PromptState, ViewRows, transcript, turns
+
+_COLUMNS = (
+    "id, session, parent, from_seq, to_seq, ledger, text, trigger, prompt_version, report, messages, covered, created,"
+    " held, model_call, undone_at, hold_until_seq"
+)
+
+
+def tip(db: sqlite3.Connection, session: str) -> Compaction | None:
+    """The newest compaction that was not undone."""
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM compactions WHERE session = ? AND undone_at IS NULL ORDER BY to_seq DESC, created DESC LIMIT 1",
+        (session,),
+    ).fetchone()
+    return _compaction(row) if row else None
+
+
+def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
+    rows = db.execute(f"SELECT {_COLUMNS} FROM compactions WHERE session = ? ORDER BY created, to_seq", (session,))
+    return [_compaction(row) for row in rows]
+
+
+def view(db: sqlite3.Connection, session: str) -> ViewRows:
+    """All rows of a session's view, from one snapshot."""
+    newest = tip(db, session)
+    to_seq = newest.to_seq if newest else 0
+    pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,)))
+    failures = db.execute("SELECT failures FROM compaction_state WHERE session = ?", (session,)).fetchone()
+    pinned = tuple(message for message in transcript.by_ids(db, pins) if message.seq <= to_seq) if pins else ()
+    return ViewRows(
+        session=session,
+        compaction=newest,
+        messages=transcript.between(db, session, to_seq),
+        pins=pins,
+        pinned=pinned,
+        prompt=prompt_state(db, session),
+        failures=failures[0] if failures else 0,
+    )
+
+
+def prompt_state(db: sqlite3.Connection, session: str) -> PromptState:
+    row = db.execute(
+        "SELECT notes, recall, excerpts, recall_turn, compaction, last_call FROM prompt_state WHERE session = ?", (session,)
+    ).fetchone()
+    return PromptState(*row) if row else PromptState()
+
+
+def cached(db: sqlite3.Connection, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
+    """Which of these prefixes the provider still holds."""
+    marks = ", ".join("?" * len(hashes))
+    rows = db.execute(
+        "SELECT provider, model, hash, tokens, ttl, expires FROM cache_entries"
+        f" WHERE provider = ? AND model = ? AND expires > ? AND hash IN ({marks})",
+        (provider, model, now, *hashes),
+    )
+    return {row[2]: CacheEntry(*row) for row in rows}
+
+
+def expire_cache(db: sqlite3.Connection, now: float) -> None:
+    db.execute("DELETE FROM cache_entries WHERE expires <= ?", (now,))
+
+
+def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, call: ModelCall | None) -> bool:
+    """Compare and swap: commit `new` if `parent` is still the newest one."""
+    newest = tip(db, new.session)
+    if (newest.id if newest else None) != parent:
+        return False
+    db.execute(
+        f"INSERT INTO compactions ({_COLUMNS}, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'summary')",
+        (
+            new.id,
+            new.session,
+            new.parent,
+            new.from_seq,
+            new.to_seq,
+            new.ledger,
+            new.text,
+            new.trigger,
+            new.prompt_version,
+            new.report,
+            new.messages,
+            new.covered,
+            new.created,
+            json.dumps(new.held),
+            new.model_call,
+            new.undone_at,
+            new.hold_until_seq,
+        ),
+    )
+    if call is not None:
+        turns.put_call(db, call, new.session, None)
+    db.execute("DELETE FROM compaction_state WHERE session = ?", (new.session,))
+    return True
+
+
+def failed(db: sqlite3.Connection, session: str, error: str, call: ModelCall | None) -> int:
+    """Count a failure. Returns how many there are in a row."""
+    if call is not None:
+        turns.put_call(db, call, session, None)
+    count: int = db.execute(
+        "INSERT INTO compaction_state (session, failures, last_error) VALUES (?, 1, ?) ON CONFLICT (session) DO UPDATE"
+        " SET failures = failures + 1, last_error = excluded.last_error RETURNING failures",
+        (session, error),
+    ).fetchone()[0]
+    return count
+
+
+def _compaction(row: Sequence[Any]) -> Compaction:
+    *head, held, model_call, undone_at, hold = row
+    return Compaction(*head, tuple(json.loads(held)), model_call, undone_at, hold)

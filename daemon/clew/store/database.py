@@ -1,0 +1,243 @@
+"""One SQLite file: connections, grouped commits, migrations."""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+import aiosqlite
+
+from clew.errors import StoreError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BUSY_TIMEOUT = 5.0
+"""Seconds SQLite waits for a lock; a write is then tried again, see `LOCKED_TRIES`."""
+LOCKED_TRIES = 6
+READERS = 2
+GROUP = 64
+"""Writes that may share one commit."""
+
+
+class _Write:
+    """A transaction that waits for its commit."""
+
+    __slots__ = ("future", "relaxed", "run")
+
+    def __init__(self, run: Callable[[sqlite3.Connection], object], relaxed: bool) -> None:
+        self.run = run
+        self.relaxed = relaxed
+        self.future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+
+class Database:
+    """One writer, separate readers.
+
+    A transaction is one function of a connection and runs in one hop to the connection's thread; writes that arrive together share
+    one commit, each in a savepoint of its own, so that one failing takes no other with it.
+    """
+
+    def __init__(self, writer: aiosqlite.Connection, readers: list[aiosqlite.Connection]) -> None:
+        self._writer = writer
+        self._readers: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
+        for reader in readers:
+            self._readers.put_nowait(reader)
+        self._all = [*readers, writer]
+        self._waiting: list[_Write] = []
+        self._wake = asyncio.Event()
+        self._loop = asyncio.create_task(self._write_groups(), name="store.writer")
+        self.commits = 0
+
+    @classmethod
+    async def open(cls, path: Path, now: float, *, read_only: bool = False) -> "Database":
+        """Open, check and migrate the file. Raises StoreError with what to do where it cannot be used."""
+        opened: list[aiosqlite.Connection] = []
+        try:
+            writer = await _connect(path, read_only)
+            opened.append(writer)
+            await _run(writer, _prepare, path, now, read_only)
+            for _ in range(READERS):
+                opened.append(await _connect(path, read_only=True))
+        except BaseException as error:
+            for connection in opened:
+                await connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise StoreError(
+                    f"{path}: the store cannot be opened ({error}).",
+                    hint="Check that the disk has room and that the file and its folder belong to clew.",
+                ) from error
+            raise
+        return cls(writer, opened[1:])
+
+    async def write(
+        self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run one transaction, durable when this returns (synchronous=FULL). Cancelling the caller does not undo it."""
+        return await self._enqueue(lambda db: run(db, *args, **kwargs), relaxed=False)
+
+    async def write_relaxed(
+        self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Like `write`, but may be lost at a power cut (not at a crash of the process)."""
+        return await self._enqueue(lambda db: run(db, *args, **kwargs), relaxed=True)
+
+    async def read(
+        self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a query on a reader. The snapshot ends before this returns, so that no reader holds back a checkpoint."""
+        connection = await self._readers.get()
+        work = asyncio.ensure_future(_run(connection, _snapshot, lambda db: run(db, *args, **kwargs)))
+        work.add_done_callback(lambda _: self._readers.put_nowait(connection))
+        return await asyncio.shield(work)
+
+    async def close(self) -> None:
+        self._loop.cancel()
+        await asyncio.gather(self._loop, return_exceptions=True)
+        for connection in self._all:
+            await connection.close()
+
+    async def _enqueue(self, run: Callable[[sqlite3.Connection], T], relaxed: bool) -> T:
+        if self._loop.done():
+            raise StoreError("The store is closed.")
+        write = _Write(run, relaxed)
+        self._waiting.append(write)
+        self._wake.set()
+        return await asyncio.shield(write.future)  # type: ignore[return-value]  # the future of `run`'s own result
+
+    async def _write_groups(self) -> None:
+        while True:
+            await self._wake.wait()
+            group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+            if not self._waiting:
+                self._wake.clear()
+            await self._commit(group)
+
+    async def _commit(self, group: list[_Write]) -> None:
+        try:
+            results = await self._commit_patiently(group)
+        except BaseException as error:
+            for write in group:
+                if not write.future.done():
+                    write.future.set_exception(_for_people(error) if isinstance(error, Exception) else StoreError("The store is closed."))
+            if not isinstance(error, Exception):
+                raise
+            return
+        self.commits += 1
+        for write, (value, failure) in zip(group, results, strict=True):
+            if failure is not None:
+                write.future.set_exception(failure)
+            else:
+                write.future.set_result(value)
+
+    async def _commit_patiently(self, group: list[_Write]) -> list[tuple[object, BaseException | None]]:
+        for tries in range(LOCKED_TRIES, 0, -1):
+            try:
+                return await _run(self._writer, _transact, group)
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or tries == 1:
+                    raise
+        raise AssertionError("unreachable")
+
+
+async def _connect(path: Path, read_only: bool) -> aiosqlite.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+    return await aiosqlite.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, cached_statements=256)
+
+
+async def _run(connection: aiosqlite.Connection, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    # aiosqlite's public calls are one hop per statement; a whole transaction in one hop costs a third and cannot be interleaved.
+    result: T = await connection._execute(function, connection._conn, *args, **kwargs)
+    return result
+
+
+def _snapshot(db: sqlite3.Connection, run: Callable[[sqlite3.Connection], T]) -> T:
+    db.execute("BEGIN")
+    try:
+        return run(db)
+    finally:
+        db.execute("COMMIT")
+
+
+def _transact(db: sqlite3.Connection, group: list[_Write]) -> list[tuple[object, BaseException | None]]:
+    db.execute(f"PRAGMA synchronous = {'NORMAL' if all(write.relaxed for write in group) else 'FULL'}")
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        results = [_savepoint(db, write) for write in group]
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    return results
+
+
+def _savepoint(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseException | None]:
+    db.execute("SAVEPOINT one")
+    try:
+        value = write.run(db)
+    except sqlite3.OperationalError:
+        raise  # full disk, I/O error, lock: the whole commit is in doubt
+    except Exception as error:
+        db.execute("ROLLBACK TO one")
+        db.execute("RELEASE one")
+        return None, error
+    db.execute("RELEASE one")
+    return value, None
+
+
+def _for_people(error: Exception) -> Exception:
+    if isinstance(error, sqlite3.Error):
+        return StoreError(f"The store could not be written ({error}).", hint="Check the disk's free space and the file's owner.")
+    return error
+
+
+# Migrations ------------------------------------------------------------------------------------------------------
+
+
+def migrations() -> list[tuple[int, str]]:
+    """(number, SQL) of every migration, in order."""
+    folder = files("clew.store").joinpath("migrations")
+    steps = [(int(item.name[:4]), item.read_text("utf-8")) for item in folder.iterdir() if item.name.endswith(".sql")]
+    return sorted(steps)
+
+
+def _prepare(db: sqlite3.Connection, path: Path, now: float, read_only: bool) -> None:
+    _require_fts5(db)
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    newest = migrations()[-1][0]
+    if version > newest:
+        raise StoreError(
+            f"{path} was written by a newer clew (schema {version}, this one knows {newest}).",
+            hint="Install that version again, or start with another data_dir.",
+        )
+    if read_only:
+        return
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute("PRAGMA journal_size_limit = 67108864")
+    for number, script in migrations():
+        if number > version:
+            _migrate(db, number, script)
+
+
+def _migrate(db: sqlite3.Connection, number: int, script: str) -> None:
+    try:
+        db.executescript(f"BEGIN IMMEDIATE;\n{script}\nPRAGMA user_version = {number};\nCOMMIT;")
+    except sqlite3.Error:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _require_fts5(db: sqlite3.Connection) -> None:
+    try:
+        db.execute("CREATE VIRTUAL TABLE temp.fts5_probe USING fts5(text)")
+        db.execute("DROP TABLE temp.fts5_probe")
+    except sqlite3.OperationalError as error:
+        raise StoreError(
+            f"This Python's SQLite ({sqlite3.sqlite_version}) has no FTS5, which clew's search and recall need.",
+            hint="Use a Python whose sqlite3 module was built with FTS5 (Debian's, python.org's and most others are).",
+        ) from error

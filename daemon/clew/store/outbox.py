@@ -1,0 +1,155 @@
+"""Replies on their way out: pending → sending → sent | unknown | dead, one lane per address."""
+
+import json
+import sqlite3
+from typing import Any
+
+from clew.clock import new_id
+from clew.store import Reply, Settlement
+from clew.transport import Address, Delivery, Part
+
+_COLUMNS = (
+    "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, preview_ref, session, turn"
+)
+
+
+def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> str:
+    """Store a reply. Returns its id."""
+    identifier = new_id()
+    state = "sent" if reply.instant else "pending"
+    db.execute(
+        "INSERT INTO outbox (id, state, transport, address, session, turn, text, parts, in_reply_to, answers, context,"
+        " next_at, created, settled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            identifier,
+            state,
+            reply.address.transport,
+            str(reply.address),
+            session,
+            turn,
+            reply.text,
+            json.dumps([part.text for part in reply.parts], ensure_ascii=False),
+            reply.in_reply_to,
+            json.dumps(reply.answers),
+            json.dumps(dict(reply.context)),
+            now,
+            now,
+            now if reply.instant else None,
+        ),
+    )
+    return identifier
+
+
+def draft(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> Delivery:
+    """The row of a reply that is still being written, made before its first preview is shown."""
+    row = db.execute(f"SELECT {_COLUMNS} FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone()
+    if row is None:
+        identifier = put(db, reply, session, turn, now)
+        db.execute("UPDATE outbox SET state = 'draft' WHERE id = ?", (identifier,))
+        row = db.execute(f"SELECT {_COLUMNS} FROM outbox WHERE id = ?", (identifier,)).fetchone()
+    return _delivery(row)
+
+
+def previewed(db: sqlite3.Connection, delivery: str, ref: str) -> None:
+    db.execute("UPDATE outbox SET preview_ref = ? WHERE id = ? AND state = 'draft'", (ref, delivery))
+
+
+def complete(db: sqlite3.Connection, turn: str, reply: Reply, now: float) -> str | None:
+    """Turn the draft of `turn` into `reply`. None: it had none."""
+    row = db.execute("SELECT id FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone()
+    if row is None:
+        return None
+    parts = json.dumps([part.text for part in reply.parts], ensure_ascii=False)
+    db.execute(
+        "UPDATE outbox SET state = 'pending', text = ?, parts = ?, next_at = ? WHERE id = ?",
+        (reply.text, parts, now, row[0]),
+    )
+    return str(row[0])
+
+
+def claim(db: sqlite3.Connection, transport: str, now: float) -> Delivery | None:
+    """The oldest delivery that is due and first in its lane."""
+    row = db.execute(
+        f"UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE number ="
+        " (SELECT number FROM outbox AS o WHERE transport = ? AND state = 'pending' AND next_at <= ? AND NOT EXISTS"
+        "   (SELECT 1 FROM outbox AS earlier WHERE earlier.transport = o.transport AND earlier.address = o.address"
+        "    AND earlier.number < o.number AND earlier.state IN ('pending', 'sending'))"
+        f"  ORDER BY number LIMIT 1) RETURNING {_COLUMNS}",
+        (transport, now),
+    ).fetchone()
+    return _delivery(row) if row else None
+
+
+def next_due(db: sqlite3.Connection, transport: str) -> float | None:
+    """When the next delivery of `transport` is due."""
+    row = db.execute(
+        "SELECT min(next_at) FROM outbox WHERE transport = ? AND state = 'pending'", (transport,)
+    ).fetchone()
+    return None if row[0] is None else float(row[0])
+
+
+def settle(db: sqlite3.Connection, delivery: str, result: Settlement, now: float) -> None:
+    db.execute(
+        "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?, settled = ? WHERE id = ?",
+        (
+            result.state,
+            result.ref,
+            result.reason,
+            result.next_at,
+            result.sent_parts,
+            None if result.state == "pending" else now,
+            delivery,
+        ),
+    )
+
+
+def recover(db: sqlite3.Connection, idempotent: frozenset[str], now: float) -> int:
+    """After a crash: what was being sent is sent again where the receiver drops repeats, else its outcome is unknown."""
+    marks = ", ".join("?" * len(idempotent))
+    db.execute(
+        f"UPDATE outbox SET state = 'pending', next_at = ? WHERE state = 'sending' AND transport IN ({marks})",
+        (now, *idempotent),
+    )
+    return db.execute(
+        "UPDATE outbox SET state = 'unknown', reason = 'the daemon stopped while it was being sent', settled = ?"
+        " WHERE state = 'sending'",
+        (now,),
+    ).rowcount
+
+
+def listing(db: sqlite3.Connection, states: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Deliveries in one of `states`, oldest first, as plain values."""
+    marks = ", ".join("?" * len(states))
+    rows = db.execute(
+        "SELECT id, state, address, session, attempts, reason, created, next_at FROM outbox"
+        f" WHERE state IN ({marks}) ORDER BY number",
+        states,
+    )
+    names = ("id", "state", "address", "session", "attempts", "reason", "created", "next_at")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def counts(db: sqlite3.Connection) -> dict[str, int]:
+    """Rows by state, for metrics; `sent` is left out."""
+    rows = db.execute("SELECT state, count(*) FROM outbox WHERE state IN ('pending', 'sending', 'unknown', 'dead') GROUP BY 1")
+    return {state: count for state, count in rows}
+
+
+def _delivery(row: tuple[Any, ...]) -> Delivery:
+    (identifier, address, text, parts, created, reply_to, answers, context, sent, attempts, ref, session, turn) = row
+    texts = json.loads(parts)
+    return Delivery(
+        id=identifier,
+        address=Address.parse(address),
+        text=text,
+        parts=tuple(Part(part, index, len(texts)) for index, part in enumerate(texts, 1)),
+        ts=created,
+        in_reply_to=reply_to,
+        answers=tuple(json.loads(answers)),
+        context=json.loads(context),
+        sent=sent,
+        attempt=attempts,
+        preview_ref=ref,
+        session=session,
+        turn=turn,
+    )

@@ -1,0 +1,95 @@
+"""People, their identities, and requests for access."""
+
+import sqlite3
+from collections.abc import Mapping
+
+from clew.store import AccessRequest, Person
+
+
+def find(db: sqlite3.Connection, identity: str) -> tuple[str, str] | None:
+    """(person, role) behind an identity."""
+    row = db.execute(
+        "SELECT people.id, people.role FROM identities JOIN people ON people.id = identities.person WHERE identity = ?",
+        (identity,),
+    ).fetchone()
+    return (row[0], row[1]) if row else None
+
+
+def get(db: sqlite3.Connection, person: str | None) -> Person | None:
+    row = db.execute("SELECT id, role, timezone FROM people WHERE id = ?", (person,)).fetchone()
+    if row is None:
+        return None
+    identities = db.execute("SELECT identity FROM identities WHERE person = ? ORDER BY identity", (person,))
+    return Person(row[0], row[1], row[2], tuple(identity for (identity,) in identities))
+
+
+def add(db: sqlite3.Connection, person: Person, origin: str, now: float) -> None:
+    """Add somebody, or bring their role, zone and identities up to date. An identity that was another's is theirs now."""
+    db.execute(
+        "INSERT INTO people (id, role, timezone, origin, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE"
+        " SET role = excluded.role, timezone = excluded.timezone, origin = excluded.origin",
+        (person.id, person.role, person.timezone, origin, now),
+    )
+    for identity in person.identities:
+        db.execute(
+            "INSERT INTO identities (identity, person, origin, created) VALUES (?, ?, ?, ?) ON CONFLICT (identity) DO"
+            " UPDATE SET person = excluded.person, origin = excluded.origin",
+            (identity, person.id, origin, now),
+        )
+        db.execute(
+            "UPDATE access_requests SET state = 'approved', answered = ? WHERE identity = ? AND state = 'open'",
+            (now, identity),
+        )
+
+
+def sync(db: sqlite3.Connection, people: Mapping[str, Person], local: Person | None, now: float) -> None:
+    """Make config-born people exactly `people`; add `local`, the owner of the machine, where no owner is configured."""
+    known = [*people.values(), *([local] if local else [])]
+    keep = {person.id for person in known}
+    for (gone,) in db.execute("SELECT id FROM people WHERE origin IN ('config', 'local')").fetchall():
+        if gone not in keep:
+            db.execute("DELETE FROM people WHERE id = ?", (gone,))
+    db.execute("DELETE FROM identities WHERE origin IN ('config', 'local')")
+    for person in people.values():
+        add(db, person, "config", now)
+    if local:
+        add(db, local, "local", now)
+    _adopt_chats(db)
+
+
+def _adopt_chats(db: sqlite3.Connection) -> None:
+    """A direct chat belongs to whoever its address is an identity of."""
+    db.execute(
+        "UPDATE chats SET person = (SELECT person FROM identities WHERE identity ="
+        " CASE WHEN instr(address, '/') THEN substr(address, 1, instr(address, '/') - 1) ELSE address END)"
+        " WHERE direct = 1 AND person IS NULL"
+    )
+
+
+def requests(db: sqlite3.Connection, state: str | None = None) -> list[AccessRequest]:
+    rows = db.execute(
+        "SELECT identity, address, name, code, state, messages, created FROM access_requests"
+        " WHERE ? IS NULL OR state = ? ORDER BY created",
+        (state, state),
+    )
+    return [AccessRequest(*row) for row in rows]
+
+
+def answer(db: sqlite3.Connection, key: str, approve: bool, role: str, now: float) -> AccessRequest | None:
+    """Approve or deny the request with this code or identity. None: there is none that is open (or, to approve, denied)."""
+    row = db.execute(
+        "SELECT identity, address, name, code, state, messages, created FROM access_requests"
+        " WHERE (code = ? OR identity = ?) AND state != 'approved'",
+        (key.upper(), key),
+    ).fetchone()
+    if row is None:
+        return None
+    request = AccessRequest(*row)
+    state = "approved" if approve else "denied"
+    db.execute(
+        "UPDATE access_requests SET state = ?, answered = ? WHERE identity = ?", (state, now, request.identity)
+    )
+    if approve:
+        person = Person(request.identity, role, None, (request.identity,))  # type: ignore[arg-type]  # checked by the table
+        add(db, person, "paired", now)
+    return request

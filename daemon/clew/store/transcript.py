@@ -1,0 +1,140 @@
+"""The append-only transcript and its index."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from clew.clock import new_id
+from clew.context.text import INDEX_VERSION, index_text, tokens
+from clew.messages import Message, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json
+from clew.store import NewMessage
+
+COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
+
+
+def message(row: Sequence[Any]) -> Message:
+    """A row of COLUMNS as a message."""
+    identifier, seq, role, blocks, at, sender, sender_name, turn = row
+    return Message(identifier, seq, role, blocks_from_json(blocks), at, sender, sender_name, turn)
+
+
+def append(
+    db: sqlite3.Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]
+) -> tuple[Message, ...]:
+    """Append messages and index them."""
+    seq: int = db.execute("SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?", (session,)).fetchone()[0]
+    stored = []
+    for seq, each in enumerate(new, seq + 1):
+        stored.append(_append(db, session, chat, turn, seq, each))
+    return tuple(stored)
+
+
+def _append(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int, new: NewMessage) -> Message:
+    identifier = new_id()
+    number = db.execute(
+        "INSERT INTO messages (id, session, seq, chat, role, blocks, sender, sender_name, turn, metadata, at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            identifier,
+            session,
+            seq,
+            chat,
+            new.role,
+            blocks_to_json(new.blocks),
+            new.sender,
+            new.sender_name,
+            turn,
+            json.dumps(dict(new.metadata), ensure_ascii=False),
+            new.at,
+        ),
+    ).lastrowid
+    stored = Message(identifier, seq, new.role, new.blocks, new.at, new.sender, new.sender_name, turn)
+    assert number is not None
+    _index(db, number, chat, searchable(stored), delete=False)
+    return stored
+
+
+def searchable(message: Message) -> str:
+    """The text by which a message is found: its words, the arguments of its calls, the text of its results."""
+    pieces = []
+    for block in message.blocks:
+        match block:
+            case Text(text) | ToolResult(text=text):
+                pieces.append(text)
+            case ToolCall(name=name, arguments=arguments):
+                pieces.append(f"{name} {arguments}")
+    return "\n".join(pieces)
+
+
+def _index(db: sqlite3.Connection, number: int, chat: int, text: str, *, delete: bool) -> None:
+    indexed = index_text(text)
+    if not indexed:
+        return
+    step = -1 if delete else 1
+    if delete:
+        db.execute(
+            "INSERT INTO messages_fts (messages_fts, rowid, text, scope) VALUES ('delete', ?, ?, ?)",
+            (number, indexed, scope_term(chat)),
+        )
+    else:
+        db.execute(
+            "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)", (number, indexed, scope_term(chat))
+        )
+    db.executemany(
+        "INSERT INTO document_frequency (term, messages) VALUES (?, ?)"
+        " ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages",
+        [(term, step) for term in sorted(set(tokens(indexed)))],
+    )
+
+
+def scope_term(chat: int) -> str:
+    """The indexed term that says in which chat a message was written."""
+    return f"chat{chat}"
+
+
+def forget(db: sqlite3.Connection, session: str) -> int:
+    """Take a session's messages out of the index and delete them. Returns their number."""
+    rows = db.execute(f"SELECT number, chat, {COLUMNS} FROM messages WHERE session = ?", (session,)).fetchall()
+    for number, chat, *row in rows:
+        _index(db, number, chat, searchable(message(row)), delete=True)
+    db.execute("DELETE FROM document_frequency WHERE messages <= 0")
+    db.execute("DELETE FROM messages WHERE session = ?", (session,))
+    return len(rows)
+
+
+def index_is_current(db: sqlite3.Connection) -> bool:
+    row = db.execute("SELECT value FROM meta WHERE key = 'index_version'").fetchone()
+    return bool(row and row[0] == str(INDEX_VERSION))
+
+
+def rebuild(db: sqlite3.Connection) -> int:
+    """Build the index anew from the transcript. Returns the number of messages."""
+    db.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
+    db.execute("DELETE FROM document_frequency")
+    rows = 0
+    for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number").fetchall():
+        _index(db, number, chat, searchable(message(row)), delete=False)
+        rows += 1
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES ('index_version', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (str(INDEX_VERSION),),
+    )
+    return rows
+
+
+def between(db: sqlite3.Connection, session: str, after: int, until: int | None = None) -> tuple[Message, ...]:
+    """Messages with after < seq <= until that nobody took back."""
+    rows = db.execute(
+        f"SELECT {COLUMNS} FROM messages WHERE session = ? AND seq > ? AND seq <= coalesce(?, 9e18)"
+        " AND id NOT IN (SELECT message FROM retractions) ORDER BY seq",
+        (session, after, until),
+    )
+    return tuple(message(row) for row in rows)
+
+
+def by_ids(db: sqlite3.Connection, ids: Iterable[str]) -> tuple[Message, ...]:
+    wanted = tuple(ids)
+    marks = ", ".join("?" * len(wanted))
+    rows = db.execute(f"SELECT {COLUMNS} FROM messages WHERE id IN ({marks}) ORDER BY session, seq", wanted)
+    return tuple(message(row) for row in rows)

@@ -1,0 +1,310 @@
+"""Turns: claimed from the inbox, recorded step by step, finished in one commit; an epoch fences those who lost their lease."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from clew.clock import new_id
+from clew.messages import Message, Text
+from clew.store import (
+    CacheEntry,
+    Claim,
+    Item,
+    LeaseLost,
+    ModelCall,
+    NewMessage,
+    Outcome,
+    PromptState,
+    Recalled,
+    Reply,
+    Step,
+    ToolState,
+    outbox,
+    people,
+    transcript,
+)
+from clew.transport import Address
+
+_ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job"
+
+
+def claim(
+    db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]
+) -> Claim | None:
+    """The next turn that may run: one whose lease ended, else the oldest waiting arrival whose session is free."""
+    return _resume(db, owner, now, lease) or _begin(db, owner, now, lease, merging)
+
+
+def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float) -> Claim | None:
+    row = db.execute(
+        "UPDATE turns SET owner = ?, epoch = epoch + 1, lease_until = ? WHERE id ="
+        " (SELECT id FROM turns WHERE state = 'running' AND lease_until <= ? ORDER BY started LIMIT 1)"
+        " RETURNING id, session, chat, kind, epoch, first_seq, started",
+        (owner, now + lease, now),
+    ).fetchone()
+    if row is None:
+        return None
+    turn, session, chat, kind, epoch, first_seq, started = row
+    db.execute("UPDATE inbox SET attempts = attempts + 1 WHERE turn = ?", (turn,))
+    items = tuple(_item(each) for each in db.execute(f"SELECT {_ITEM} FROM inbox WHERE turn = ? ORDER BY id", (turn,)))
+    return _claim(db, turn, session, chat, kind, owner, epoch, items, first_seq or 0, started, resumed=True)
+
+
+def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
+    db.execute(
+        "UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered'"
+        " WHERE state = 'new' AND expires <= ?",
+        (now,),
+    )
+    row = db.execute(
+        f"SELECT chats.id, chats.session, inbox.transport, {', '.join('inbox.' + name for name in ('id', 'kind'))}"
+        " FROM inbox JOIN chats ON chats.id = inbox.chat WHERE inbox.state = 'new'"
+        " AND inbox.id = (SELECT min(id) FROM inbox AS first WHERE first.chat = inbox.chat AND first.state = 'new')"
+        " AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = chats.session AND turns.state IN ('running', 'waiting'))"
+        " ORDER BY inbox.id LIMIT 1"
+    ).fetchone()
+    if row is None:
+        return None
+    chat, session, transport, inbox_id, kind = row
+    if session is None:
+        session = new_session(db, chat, now)
+    items = _items(db, chat, inbox_id, kind, merges=transport in merging)
+    return _start(db, chat, session, kind, owner, now, lease, items)
+
+
+def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: bool) -> tuple[Item, ...]:
+    rows = db.execute(
+        f"SELECT {_ITEM} FROM inbox WHERE chat = ? AND state = 'new' AND id >= ? ORDER BY id", (chat, first)
+    ).fetchall()
+    items = []
+    for row in rows:
+        item = _item(row)
+        if items and not (merges and item.kind == kind == "message"):
+            break
+        items.append(item)
+    return tuple(items)
+
+
+def _start(
+    db: sqlite3.Connection,
+    chat: int,
+    session: str,
+    kind: str,
+    owner: str,
+    now: float,
+    lease: float,
+    items: tuple[Item, ...],
+) -> Claim:
+    turn = new_id()
+    first_seq = 0
+    if kind in ("message", "job"):
+        stored = transcript.append(db, session, chat, turn, (_spoken(item, now) for item in items))
+        first_seq = stored[0].seq
+        db.executemany(
+            "UPDATE attachments SET message = ? WHERE inbox = ?",
+            [(message.id, item.id) for message, item in zip(stored, items, strict=True)],
+        )
+    db.execute(
+        "INSERT INTO turns (id, session, chat, kind, state, owner, epoch, lease_until, first_seq, started)"
+        " VALUES (?, ?, ?, ?, 'running', ?, 1, ?, ?, ?)",
+        (turn, session, chat, kind, owner, now + lease, first_seq, now),
+    )
+    db.executemany(
+        "UPDATE inbox SET state = 'claimed', turn = ?, attempts = attempts + 1 WHERE id = ?",
+        [(turn, item.id) for item in items],
+    )
+    return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, resumed=False)
+
+
+def _spoken(item: Item, now: float) -> NewMessage:
+    """The user message of an inbox row. Its time is when it arrived, never later than now."""
+    metadata = {"client_id": item.client_id, "inbox": item.id} | ({"job": item.job} if item.job else {})
+    return NewMessage(
+        "user", (Text(item.text),), min(item.received, now), item.person, item.sender_name, metadata
+    )
+
+
+def _claim(
+    db: sqlite3.Connection,
+    turn: str,
+    session: str,
+    chat: int,
+    kind: Any,
+    owner: str,
+    epoch: int,
+    items: tuple[Item, ...],
+    first_seq: int,
+    started: float,
+    *,
+    resumed: bool,
+) -> Claim:
+    address, direct, chat_person = db.execute("SELECT address, direct, person FROM chats WHERE id = ?", (chat,)).fetchone()
+    person = items[-1].person if items and items[-1].person else chat_person
+    return Claim(
+        turn=turn,
+        session=session,
+        address=Address.parse(address),
+        direct=bool(direct),
+        kind=kind,
+        owner=owner,
+        epoch=epoch,
+        items=items,
+        person=people.get(db, person),
+        first_seq=first_seq,
+        started=started,
+        resumed=resumed,
+    )
+
+
+def new_session(db: sqlite3.Connection, chat: int, now: float, title: str = "") -> str:
+    """Make a session and let the chat's next message join it."""
+    session = new_id()
+    db.execute("INSERT INTO sessions (id, chat, title, created) VALUES (?, ?, ?, ?)", (session, chat, title, now))
+    db.execute("UPDATE chats SET session = ? WHERE id = ?", (session, chat))
+    return session
+
+
+def record(db: sqlite3.Connection, claim: Claim, step: Step) -> tuple[Message, ...]:
+    """Append a step. Raises LeaseLost."""
+    return _write(db, claim, _hold(db, claim), step)
+
+
+def finish(
+    db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float
+) -> tuple[str, ...]:
+    """End a turn, with its last step and its replies. Returns the replies' ids. Raises LeaseLost."""
+    chat = _hold(db, claim)
+    _write(db, claim, chat, outcome.step)
+    db.execute(
+        "UPDATE turns SET state = ?, ended = ?, error = ? WHERE id = ?", (outcome.state, now, outcome.error, claim.turn)
+    )
+    db.execute(
+        "UPDATE inbox SET state = ?, reason = ? WHERE turn = ?",
+        ("failed" if outcome.state == "failed" else "answered", outcome.error, claim.turn),
+    )
+    db.execute(
+        "UPDATE job_runs SET outcome = ?, turn = ? WHERE (job, instant) IN (SELECT job, instant FROM inbox WHERE turn = ?)",
+        ("failed" if outcome.state == "failed" else "done", claim.turn, claim.turn),
+    )
+    if outcome.new_session:
+        new_session(db, chat, now)
+    return tuple(
+        outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now)
+        for reply in replies
+    )
+
+
+def _hold(db: sqlite3.Connection, claim: Claim) -> int:
+    """The chat of a turn that is still ours."""
+    row = db.execute(
+        "SELECT chat FROM turns WHERE id = ? AND owner = ? AND epoch = ? AND state = 'running'",
+        (claim.turn, claim.owner, claim.epoch),
+    ).fetchone()
+    if row is None:
+        raise LeaseLost(claim.turn)
+    return int(row[0])
+
+
+def _write(db: sqlite3.Connection, claim: Claim, chat: int, step: Step) -> tuple[Message, ...]:
+    messages = transcript.append(db, claim.session, chat, claim.turn, step.messages)
+    for call in step.calls:
+        put_call(db, call, claim.session, claim.turn)
+    for tool in step.tools:
+        _put_tool(db, claim.turn, tool)
+    put_cache(db, step.cache)
+    for recalled in step.recalled:
+        _put_recalled(db, claim.turn, recalled)
+    if step.prompt is not None:
+        save_prompt(db, claim.session, step.prompt)
+    return messages
+
+
+def put_call(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None) -> None:
+    usage = call.usage
+    db.execute(
+        "INSERT INTO model_calls (id, purpose, session, turn, compaction, payer, provider, model, input, output,"
+        " cache_read, cache_write, segments, marks, started, first_byte, ended, error)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            call.id,
+            call.purpose,
+            session,
+            turn,
+            call.compaction,
+            call.payer,
+            call.provider,
+            call.model,
+            usage.input,
+            usage.output,
+            usage.cache_read,
+            usage.cache_write,
+            json.dumps(call.segments),
+            json.dumps(call.marks),
+            call.started,
+            call.first_byte,
+            call.ended,
+            call.error,
+        ),
+    )
+
+
+def _put_tool(db: sqlite3.Connection, turn: str, tool: ToolState) -> None:
+    ended = tool.at if tool.state in ("denied", "done", "interrupted") else None
+    db.execute(
+        "INSERT INTO tool_calls (turn, call_id, name, arguments, state, started, ended) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (turn, call_id) DO UPDATE SET state = excluded.state, ended = excluded.ended",
+        (turn, tool.call_id, tool.name, tool.arguments, tool.state, tool.at, ended),
+    )
+
+
+def put_cache(db: sqlite3.Connection, entries: Sequence[CacheEntry]) -> None:
+    db.executemany(
+        "INSERT INTO cache_entries (provider, model, hash, tokens, ttl, expires) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (provider, model, hash) DO UPDATE SET tokens = excluded.tokens, ttl = excluded.ttl,"
+        " expires = max(expires, excluded.expires)",
+        [(e.provider, e.model, e.hash, e.tokens, e.ttl, e.expires) for e in entries],
+    )
+
+
+def _put_recalled(db: sqlite3.Connection, turn: str, recalled: Recalled) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO recalled (turn, message, score, why, shown) VALUES (?, ?, ?, ?, ?)",
+        (turn, recalled.message, recalled.score, json.dumps(recalled.why, ensure_ascii=False), int(recalled.shown)),
+    )
+
+
+def save_prompt(db: sqlite3.Connection, session: str, state: PromptState) -> None:
+    db.execute(
+        "INSERT INTO prompt_state (session, notes, recall, excerpts, recall_turn, compaction, last_call)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session) DO UPDATE SET notes = excluded.notes,"
+        " recall = excluded.recall, excerpts = excluded.excerpts, recall_turn = excluded.recall_turn,"
+        " compaction = excluded.compaction, last_call = excluded.last_call",
+        (session, state.notes, state.recall, state.excerpts, state.recall_turn, state.compaction, state.last_call),
+    )
+
+
+def void_leases(db: sqlite3.Connection) -> int:
+    """At a start: no process but this one holds a turn. Returns how many were interrupted."""
+    db.execute("UPDATE leases SET until = 0")
+    return db.execute("UPDATE turns SET lease_until = 0 WHERE state = 'running'").rowcount
+
+
+def attempts(db: sqlite3.Connection, turn: str) -> int:
+    row = db.execute("SELECT coalesce(max(attempts), 0) FROM inbox WHERE turn = ?", (turn,)).fetchone()
+    return int(row[0])
+
+
+def tool_states(db: sqlite3.Connection, turn: str) -> dict[str, str]:
+    """State of every tool call of a turn, by call id."""
+    return dict(db.execute("SELECT call_id, state FROM tool_calls WHERE turn = ?", (turn,)).fetchall())
+
+
+def stop_requested(db: sqlite3.Connection, turn: str) -> bool:
+    row = db.execute("SELECT stop_requested_at FROM turns WHERE id = ?", (turn,)).fetchone()
+    return bool(row and row[0])
+
+
+def _item(row: Sequence[Any]) -> Item:
+    identifier, kind, text, client_id, person, sender_name, context, received, job = row
+    return Item(identifier, kind, text, client_id, person, sender_name, json.loads(context), received, job)
