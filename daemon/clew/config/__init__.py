@@ -1,5 +1,7 @@
 """Settings models and the YAML loader."""
 
+from clew.config.load import find_config, load
+from clew.config.schema import schema
 from clew.config.settings import (
     Access,
     Agent,
@@ -41,4 +43,7 @@ __all__ = [
     "Sessions",
     "Size",
     "TransportSection",
+    "find_config",
+    "load",
+    "schema",
 ]

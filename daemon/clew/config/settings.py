@@ -51,15 +51,31 @@ def _zone(name: str) -> str:
     return name
 
 
+def _parses(expression: str) -> bool:
+    try:
+        CronSim(expression, datetime(2026, 1, 1))
+    except CronSimError:
+        return False
+    return True
+
+
+def _occurs(expression: str) -> bool:
+    return _parses(expression) and next(CronSim(expression, datetime(2026, 1, 1)), None) is not None
+
+
 def _cron(expression: str) -> str:
     plain = _CRON_NAMES.get(expression, expression)
-    try:
-        next(CronSim(plain, datetime(2026, 1, 1)))
-    except CronSimError:
-        raise PydanticCustomError("cron", "is not a cron expression (five fields, such as 30 8 * * 1-5)") from None
-    except StopIteration:
-        raise PydanticCustomError("cron_never", "never occurs") from None
-    return plain
+    if _occurs(plain):
+        return plain
+    fields = plain.split()
+    # A day that the month lacks (30 February) is refused by the parser like a typing error; alone, each field is good.
+    if len(fields) == 5 and all(_parses(" ".join([*fields[:2], *pair, fields[4]])) for pair in _apart(fields)):
+        raise PydanticCustomError("cron_never", "never occurs")
+    raise PydanticCustomError("cron", "is not a cron expression (five fields, such as 30 8 * * 1-5)")
+
+
+def _apart(fields: list[str]) -> tuple[tuple[str, str], tuple[str, str]]:
+    return (fields[2], "*"), ("1", fields[3])
 
 
 def _instant(value: object) -> object:
@@ -301,7 +317,7 @@ class Config(Settings):
     _credentials: frozenset[str] = PrivateAttr(frozenset())
 
     def secrets(self) -> frozenset[str]:
-        """The plain values of all secrets, for the log's redactor: secret fields and what `${file:}`, `${cred:}` gave."""
+        """Plain values of all secrets, for the log's redactor: secret fields and what `${file:}`, `${cred:}` gave."""
         found = {each.get_secret_value() for each in _secrets(self)}
         return frozenset(value for value in found | self._credentials if value)
 

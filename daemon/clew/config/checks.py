@@ -1,0 +1,203 @@
+"""What no single key's type can say: impossible combinations, and keys whose feature does not exist yet.
+
+All checks read the plain data of the file, not the models, so that each works whatever else is wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from clew.config.settings import DEFAULT_KEEP_RECENT, DEFAULT_TRIGGER_MESSAGES
+from clew.config.yaml import Path, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong at `path`; `nearest` is what was probably meant."""
+
+    path: Path
+    message: str
+    nearest: str = ""
+
+
+NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
+    (("store",), ("sqlite",)),
+    (("agent", "while_busy"), ("merge", "one_by_one")),
+    (("agent", "skills_dir"), (None,)),
+    (("agent", "approver", "mode"), ("ask", "allow", "deny")),
+    (("agent", "compression", "trigger_tokens"), ("auto", "off")),
+    (("agent", "compression", "quiet_after"), ("auto", "off")),
+    (("agent", "compression", "daily_tokens"), (None,)),
+    (("projects",), ({},)),
+    (("sessions", "reset"), ("never",)),
+    (("sessions", "retention"), ("forever",)),
+    (("schedule", "*", "command"), (None,)),
+    (("schedule", "*", "condition"), (None,)),
+    (("schedule", "*", "session"), ("chat",)),
+    (("schedule", "*", "jitter"), (None,)),
+    (("schedule", "*", "timeout"), (None,)),
+    (("schedule", "*", "overlap"), ("skip",)),
+    (("embeddings",), (None,)),
+    (("transcriber",), (None,)),
+    (("docs", "paths"), ([],)),
+    (("mcp_servers",), ({},)),
+    (("budgets",), ({},)),
+)
+"""Keys whose feature is not there yet, and the values that they may have until then. `*` stands for each list item."""
+
+ALWAYS_THERE = "terminal"
+"""The one transport without a section: it is reached through the daemon's socket."""
+
+
+def faults(data: dict[str, Any]) -> list[Fault]:
+    """All that `data` combines wrongly or asks for too early."""
+    return [fault for check in _CHECKS for fault in check(data)]
+
+
+def _at(data: Any, *path: str, default: Any = None) -> Any:
+    for part in path:
+        if not isinstance(data, dict) or part not in data:
+            return default
+        data = data[part]
+    return data
+
+
+def _entries(data: dict[str, Any], key: str) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Each section in the mapping or list under `key`, with its name or index."""
+    found = data.get(key)
+    pairs = found.items() if isinstance(found, dict) else enumerate(found) if isinstance(found, list) else ()
+    return ((name, item) for name, item in pairs if isinstance(item, dict))
+
+
+def _nearest(word: str, valid: list[str]) -> str:
+    return next(iter(difflib.get_close_matches(word[:80], valid, 1)), "")
+
+
+def _matching(data: Any, pattern: tuple[str, ...], path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    if not pattern:
+        yield path, data
+    elif pattern[0] == "*" and isinstance(data, list):
+        for index, item in enumerate(data):
+            yield from _matching(item, pattern[1:], (*path, index))
+    elif isinstance(data, dict) and pattern[0] in data:
+        yield from _matching(data[pattern[0]], pattern[1:], (*path, pattern[0]))
+
+
+def _not_yet(data: dict[str, Any]) -> Iterator[Fault]:
+    for pattern, allowed in NOT_YET:
+        for path, value in _matching(data, pattern):
+            if value not in allowed:
+                words = " or ".join("empty" if not each else str(each) for each in allowed)
+                yield Fault(path, f"not available in this version yet; only {words}")
+
+
+def _compression(data: dict[str, Any]) -> Iterator[Fault]:
+    section = ("agent", "compression")
+    mark = _at(data, *section, "trigger_messages", default=0)
+    kept = _at(data, *section, "keep_recent", default=0)
+    if not isinstance(mark, int) or not isinstance(kept, int):
+        return
+    mark, kept = mark or DEFAULT_TRIGGER_MESSAGES, kept or DEFAULT_KEEP_RECENT
+    if kept >= mark:
+        key = "keep_recent" if _at(data, *section, "keep_recent") is not None else "trigger_messages"
+        yield Fault((*section, key), f"keep_recent ({kept}) must be smaller than trigger_messages ({mark})")
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _data_dir(data: dict[str, Any]) -> Iterator[Fault]:
+    if data.get("data_dir") == "":
+        yield Fault(("data_dir",), "must not be empty")
+
+
+def _http(data: dict[str, Any]) -> Iterator[Fault]:
+    host = _at(data, "http", "host", default="127.0.0.1")
+    if isinstance(host, str) and not _loopback(host) and _at(data, "http", "token") in (None, ""):
+        yield Fault(
+            ("http", "host"), "other machines could reach this without a secret: set http.token, or use 127.0.0.1"
+        )
+
+
+def _providers(data: dict[str, Any]) -> Iterator[Fault]:
+    known = [str(name) for name in _at(data, "providers", default={}) or {}]
+    if "auto" in known:
+        yield Fault(("providers", "auto"), "a provider cannot be called auto; agent.provider has its own use for it")
+    fallback = _at(data, "agent", "fallback", default=[])
+    listed = enumerate(fallback) if isinstance(fallback, list) else ()
+    named: list[tuple[Path, Any]] = [
+        (("agent", "provider"), _at(data, "agent", "provider", default="auto")),
+        (("agent", "compression", "provider"), _at(data, "agent", "compression", "provider")),
+        *((("agent", "fallback", index), name) for index, name in listed),
+    ]
+    for path, name in named:
+        allowed = [*known, "auto"] if path == ("agent", "provider") else known
+        if isinstance(name, str) and name not in allowed:
+            there = ", ".join(known) or "none"
+            yield Fault(path, f"there is no provider of this name; there are: {there}", _nearest(name, allowed))
+
+
+def _identities(data: dict[str, Any]) -> Iterator[Fault]:
+    owners: dict[str, str] = {}
+    for person, section in _entries(data, "people"):
+        listed = section.get("identities")
+        for index, identity in enumerate(listed if isinstance(listed, list) else ()):
+            if not isinstance(identity, str):
+                continue
+            if identity in owners:
+                path = ("people", person, "identities", index)
+                yield Fault(path, f"this identity is listed for {shown((owners[identity],))} already")
+            owners.setdefault(identity, person)
+
+
+def _names(data: dict[str, Any]) -> Iterator[Fault]:
+    seen: dict[str, int] = {}
+    for index, job in _entries(data, "schedule"):
+        name = job.get("name")
+        if isinstance(name, str) and name in seen:
+            yield Fault(("schedule", index, "name"), f"schedule[{seen[name]}] has this name already")
+        elif isinstance(name, str):
+            seen[name] = index
+
+
+def _exactly_one(data: dict[str, Any]) -> Iterator[Fault]:
+    for index, job in _entries(data, "schedule"):
+        for keys in (("cron", "every", "at"), ("prompt", "command")):
+            given = [key for key in keys if job.get(key) is not None]
+            if len(given) != 1:
+                path: Path = ("schedule", index, given[1]) if given else ("schedule", index)
+                yield Fault(path, f"exactly one of {', '.join(keys)} must be set")
+
+
+def _deliveries(data: dict[str, Any]) -> Iterator[Fault]:
+    sections = dict(_entries(data, "transports"))
+    enabled = [name for name, section in sections.items() if section.get("enabled", True) is True] + [ALWAYS_THERE]
+    for index, job in _entries(data, "schedule"):
+        address = job.get("deliver_to")
+        name = address.partition(":")[0] if isinstance(address, str) else ALWAYS_THERE
+        if name in enabled:
+            continue
+        state = "is disabled" if name in sections else "does not exist"
+        message = f"the transport of this address {state}; enabled are: {', '.join(enabled)}"
+        yield Fault(("schedule", index, "deliver_to"), message, _nearest(name, enabled))
+
+
+_CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Fault]], ...] = (
+    _not_yet,
+    _data_dir,
+    _compression,
+    _http,
+    _providers,
+    _identities,
+    _names,
+    _exactly_one,
+    _deliveries,
+)

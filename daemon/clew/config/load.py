@@ -1,0 +1,185 @@
+"""From a file to a `Config`: find it, read it, expand it, check it, and report all faults at once."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from clew.config import yaml
+from clew.config.checks import faults
+from clew.config.expand import Expansion, located
+from clew.config.report import Report
+from clew.config.settings import Config, ProviderSection, TransportSection, empty_secrets
+from clew.errors import ConfigError
+
+DEFAULTS: Mapping[str, Any] = {
+    "data_dir": "${STATE_DIRECTORY:-~/.local/share/clew}",
+    "providers": {
+        "claude": {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "${ANTHROPIC_API_KEY:-}"},
+        "local": {"kind": "openai", "base_url": "http://127.0.0.1:8080/v1", "model": "any", "context_window": 32768},
+        "none": {"kind": "offline"},
+    },
+    "transports": {"web": {"enabled": True}, "mqtt": {"enabled": False}},
+}
+"""What stands in for absent keys: `data_dir` and `providers` as a whole, `transports` name by name."""
+
+Models = Mapping[str, type[BaseModel]]
+"""The config model of each kind."""
+
+SECTION_KEYS = {"providers": ("kind",), "transports": ("kind", "enabled")}
+"""The keys that every section of a plug-in has beside those of its own model."""
+
+_SECTION_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
+
+
+def find_config(explicit: str | Path | None = None, env: Mapping[str, str] = os.environ) -> Path:
+    """The config file to use: `explicit`, $CLEW_CONFIG, or the first of the usual places that exists.
+
+    Raises ConfigError, naming the places that were tried, if there is none.
+    """
+    if explicit or env.get("CLEW_CONFIG"):
+        chosen = Path(explicit or env["CLEW_CONFIG"])
+        if chosen.exists():
+            return chosen
+        source = "--config" if explicit else "$CLEW_CONFIG"
+        raise ConfigError(f"{chosen}: there is no such file (named by {source})")
+    home = Path(env.get("XDG_CONFIG_HOME") or located("~/.config", Path(), env))
+    places = [Path("clew.yaml"), home / "clew" / "clew.yaml", Path("/etc/clew/clew.yaml")]
+    for place in places:
+        if place.is_file():
+            return place
+    tried = ", ".join(["--config", "$CLEW_CONFIG", "./clew.yaml", *map(str, places[1:])])
+    raise ConfigError(
+        f"no config file found; looked at {tried}",
+        hint="`clew init` writes one; or copy config.example.yaml to one of these places",
+    )
+
+
+def load(path: str | Path, *, transports: Models, providers: Models, env: Mapping[str, str] = os.environ) -> Config:
+    """The configuration in the file `path`.
+
+    transports, providers: the config model of each kind that exists. A plug-in's model gets its section without
+    `kind` and `enabled`, strictly and without unknown keys; it must accept the empty text for a secret, which is
+    what a disabled section holds.
+    env: the environment for `${NAME}`, $HOME, $STATE_DIRECTORY and $CREDENTIALS_DIRECTORY.
+    Raises ConfigError with all findings, in the order of the file.
+    """
+    path = Path(path)
+    models = {"providers": providers, "transports": transports}
+    root, found = yaml.parse(_read(path), str(path))
+    _fill(root, models)
+    expansion = Expansion(str(path), env, path.absolute().parent, _disabled(root))
+    data = expansion.plain(root)
+    report = Report(str(path), root, expansion.expanded, [*found, *expansion.findings])
+    for fault in faults(data):
+        report.fault(fault.path, fault.message, fault.nearest)
+    built = {group: _sections(report, group, data.pop(group), models[group]) for group in models}
+    config = report.validated(Config, data)
+    if config:
+        config = config.model_copy(
+            update={
+                "data_dir": located(str(config.data_dir), path.absolute().parent, env),
+                "providers": {name: ProviderSection(**each) for name, each in built["providers"].items()},
+                "transports": {name: TransportSection(**each) for name, each in built["transports"].items()},
+            }
+        )
+        config._credentials = frozenset(expansion.credentials)
+        _unusable(report, config)
+    if report.findings or not config:
+        raise ConfigError(findings=sorted(report.findings, key=lambda each: (each.line, each.column)))
+    return config
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(yaml.MAX_BYTES + 1)
+    except OSError as err:
+        raise ConfigError(f"{path}: cannot be read ({err.strerror})") from None
+
+
+def _fill(root: yaml.Mapping, models: Mapping[str, Models]) -> None:
+    """Puts the defaults where a key is absent or its value left empty."""
+    for key in [key for key, node in root.items.items() if isinstance(node, yaml.Scalar) and node.value is None]:
+        del root.items[key]
+    whole = dict(DEFAULTS)
+    for group, kinds in models.items():
+        sections = whole[group].items()
+        whole[group] = {name: body for name, body in sections if body.get("kind", name) in kinds}
+    filled = yaml.section(whole)
+    for key, node in filled.items.items():
+        root.items.setdefault(key, node)
+        root.keys.setdefault(key, node.mark)
+    given, usual = root.items["transports"], filled.items["transports"]
+    if isinstance(given, yaml.Mapping) and isinstance(usual, yaml.Mapping):
+        root.items["transports"] = yaml.Mapping(
+            given.mark, {**usual.items, **given.items}, {**usual.keys, **given.keys}
+        )
+
+
+def _disabled(root: yaml.Mapping) -> list[yaml.Path]:
+    transports = root.items["transports"]
+    sections = transports.items.items() if isinstance(transports, yaml.Mapping) else ()
+    return [
+        ("transports", name)
+        for name, node in sections
+        if isinstance(node, yaml.Mapping)
+        and isinstance(state := node.items.get("enabled"), yaml.Scalar)
+        and state.value is False
+    ]
+
+
+def _sections(report: Report, group: str, data: Any, models: Models) -> dict[str, dict[str, Any]]:
+    """The fields of each valid section in `data`, by name."""
+    if not isinstance(data, dict):
+        report.fault((group,), "must be a section of `name: {…}` lines")
+        return {}
+    built = {name: _section(report, (group, name), body or {}, models) for name, body in data.items()}
+    return {name: section for name, section in built.items() if section}
+
+
+def _section(report: Report, path: tuple[str, str], data: Any, models: Models) -> dict[str, Any] | None:
+    group, name = path
+    if not _SECTION_NAME.fullmatch(name):
+        report.fault(path, "a name here has up to 64 of a-z, 0-9, _ and -, and begins with a letter", at_key=True)
+    if not isinstance(data, dict):
+        report.fault(path, "must be a section of `key: value` lines")
+        return None
+    kind = data.get("kind", name)
+    if not isinstance(kind, str) or kind not in models:
+        where = (*path, "kind") if "kind" in data else path
+        near = next(iter(get_close_matches(str(kind)[:80], list(models), 1)), "")
+        there = ", ".join(models) or "none"
+        report.fault(where, f"no kind of {group} that exists in this version; `kind` must be one of: {there}", near)
+        return None
+    fields: dict[str, Any] = {"kind": kind, "name": name}
+    if group == "transports":
+        fields["enabled"] = data.get("enabled", True)
+        if not isinstance(fields["enabled"], bool):
+            report.fault((*path, "enabled"), "must be true or false")
+    own = {key: value for key, value in data.items() if key not in SECTION_KEYS[group]}
+    settings = report.validated(models[kind], own, path, SECTION_KEYS[group])
+    return {**fields, "settings": settings} if settings and isinstance(fields.get("enabled", True), bool) else None
+
+
+def _unusable(report: Report, config: Config) -> None:
+    """Notes what is switched on or named but lacks a secret."""
+    for name, transport in config.transports.items():
+        for field in empty_secrets(transport.settings) if transport.enabled else ():
+            report.fault(("transports", name, field), "must not be empty while the transport is enabled")
+    agent = config.agent
+    named: list[tuple[yaml.Path, str | None]] = [
+        (("agent", "provider"), agent.provider),
+        (("agent", "compression", "provider"), agent.compression.provider),
+        *((("agent", "fallback", index), name) for index, name in enumerate(agent.fallback)),
+    ]
+    for path, chosen in named:
+        provider = config.providers.get(chosen or "")
+        if provider and not provider.configured:
+            report.fault(path, f"this provider's {' and '.join(empty_secrets(provider.settings))} is empty")
