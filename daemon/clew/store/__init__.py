@@ -12,7 +12,7 @@ InboxKind = Literal["message", "command", "control", "answer", "edit", "delete",
 PersonRole = Literal["owner", "member", "guest"]
 
 
-class LeaseLost(Exception):  # noqa: N818 - a signal, named as in the design
+class LeaseLost(Exception):
     """Somebody else has claimed the turn since: stop, write nothing."""
 
 

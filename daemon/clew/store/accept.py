@@ -64,9 +64,7 @@ def _sender(db: sqlite3.Connection, item: Inbound) -> Sender:
     chat = db.execute("SELECT id, session FROM chats WHERE address = ?", (str(item.address),)).fetchone()
     chat_id, session = chat or (None, None)
     queued = db.execute("SELECT count(*) FROM inbox WHERE chat = ? AND state = 'new'", (chat_id,)).fetchone()[0]
-    running = db.execute(
-        "SELECT id FROM turns WHERE session = ? AND state IN ('running', 'waiting')", (session,)
-    ).fetchone()
+    running = db.execute("SELECT id FROM turns WHERE session = ? AND state IN ('running', 'waiting')", (session,)).fetchone()
     approval = db.execute("SELECT id FROM approvals WHERE chat = ? AND state = 'open'", (chat_id,)).fetchone()
     return Sender(
         person=found[0] if found else None,
@@ -83,8 +81,7 @@ def _note_request(db: sqlite3.Connection, item: Inbound, verdict: Verdict, now: 
     """A stranger's words are not kept, only that they wrote."""
     if verdict.pair:
         db.execute(
-            "INSERT INTO access_requests (identity, address, name, code, state, messages, created)"
-            " VALUES (?, ?, ?, ?, 'open', 1, ?)",
+            "INSERT INTO access_requests (identity, address, name, code, state, messages, created) VALUES (?, ?, ?, ?, 'open', 1, ?)",
             (item.identity, str(item.address), item.sender_name, verdict.pair, now),
         )
     else:

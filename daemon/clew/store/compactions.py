@@ -47,7 +47,8 @@ def view(db: sqlite3.Connection, session: str) -> ViewRows:
 
 def prompt_state(db: sqlite3.Connection, session: str) -> PromptState:
     row = db.execute(
-        "SELECT notes, recall, excerpts, recall_turn, compaction, last_call FROM prompt_state WHERE session = ?", (session,)
+        "SELECT notes, recall, excerpts, recall_turn, compaction, last_call FROM prompt_state WHERE session = ?",
+        (session,),
     ).fetchone()
     return PromptState(*row) if row else PromptState()
 

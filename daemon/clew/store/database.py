@@ -72,21 +72,15 @@ class Database:
             raise
         return cls(writer, opened[1:])
 
-    async def write(
-        self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def write(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one transaction, durable when this returns (synchronous=FULL). Cancelling the caller does not undo it."""
         return await self._enqueue(lambda db: run(db, *args, **kwargs), relaxed=False)
 
-    async def write_relaxed(
-        self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def write_relaxed(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Like `write`, but may be lost at a power cut (not at a crash of the process)."""
         return await self._enqueue(lambda db: run(db, *args, **kwargs), relaxed=True)
 
-    async def read(
-        self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    async def read(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query on a reader. The snapshot ends before this returns, so that no reader holds back a checkpoint."""
         connection = await self._readers.get()
         work = asyncio.ensure_future(_run(connection, _snapshot, lambda db: run(db, *args, **kwargs)))
@@ -147,7 +141,12 @@ async def _connect(path: Path, read_only: bool) -> aiosqlite.Connection:
     return await aiosqlite.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, cached_statements=256)
 
 
-async def _run(connection: aiosqlite.Connection, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def _run(
+    connection: aiosqlite.Connection,
+    function: Callable[Concatenate[sqlite3.Connection, P], T],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> T:
     # aiosqlite's public calls are one hop per statement; a whole transaction in one hop costs a third and cannot be interleaved.
     result: T = await connection._execute(function, connection._conn, *args, **kwargs)
     return result

@@ -33,13 +33,9 @@ def due(db: sqlite3.Connection, now: float) -> list[Job]:
     return [job for job in listing(db) if job.enabled and job.next_at is not None and job.next_at <= now]
 
 
-def fire(
-    db: sqlite3.Connection, job: str, instant: float, next_at: float | None, now: float, text: str, deliver_to: Address
-) -> bool:
+def fire(db: sqlite3.Connection, job: str, instant: float, next_at: float | None, now: float, text: str, deliver_to: Address) -> bool:
     """Put the run of `job` at `instant` into its chat's lane and move the clock. False: that instant had its run."""
-    moved = db.execute(
-        "UPDATE jobs SET next_at = ? WHERE name = ? AND next_at <= ?", (next_at, job, instant)
-    ).rowcount
+    moved = db.execute("UPDATE jobs SET next_at = ? WHERE name = ? AND next_at <= ?", (next_at, job, instant)).rowcount
     ran = db.execute("SELECT 1 FROM job_runs WHERE job = ? AND instant = ?", (job, instant)).fetchone()
     if not moved or ran:
         return False
@@ -80,7 +76,8 @@ def missed(db: sqlite3.Connection, job: str, instants: Sequence[float], next_at:
 
 def history(db: sqlite3.Connection, job: str, limit: int) -> list[dict[str, Any]]:
     rows = db.execute(
-        "SELECT instant, outcome, turn, note, at FROM job_runs WHERE job = ? ORDER BY instant DESC LIMIT ?", (job, limit)
+        "SELECT instant, outcome, turn, note, at FROM job_runs WHERE job = ? ORDER BY instant DESC LIMIT ?",
+        (job, limit),
     )
     return [dict(zip(("instant", "outcome", "turn", "note", "at"), row, strict=True)) for row in rows]
 

@@ -8,9 +8,7 @@ from clew.clock import new_id
 from clew.store import Reply, Settlement
 from clew.transport import Address, Delivery, Part
 
-_COLUMNS = (
-    "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, preview_ref, session, turn"
-)
+_COLUMNS = "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, preview_ref, session, turn"
 
 
 def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> str:
@@ -82,9 +80,7 @@ def claim(db: sqlite3.Connection, transport: str, now: float) -> Delivery | None
 
 def next_due(db: sqlite3.Connection, transport: str) -> float | None:
     """When the next delivery of `transport` is due."""
-    row = db.execute(
-        "SELECT min(next_at) FROM outbox WHERE transport = ? AND state = 'pending'", (transport,)
-    ).fetchone()
+    row = db.execute("SELECT min(next_at) FROM outbox WHERE transport = ? AND state = 'pending'", (transport,)).fetchone()
     return None if row[0] is None else float(row[0])
 
 
@@ -111,8 +107,7 @@ def recover(db: sqlite3.Connection, idempotent: frozenset[str], now: float) -> i
         (now, *idempotent),
     )
     return db.execute(
-        "UPDATE outbox SET state = 'unknown', reason = 'the daemon stopped while it was being sent', settled = ?"
-        " WHERE state = 'sending'",
+        "UPDATE outbox SET state = 'unknown', reason = 'the daemon stopped while it was being sent', settled = ? WHERE state = 'sending'",
         (now,),
     ).rowcount
 
@@ -121,8 +116,7 @@ def listing(db: sqlite3.Connection, states: tuple[str, ...]) -> list[dict[str, A
     """Deliveries in one of `states`, oldest first, as plain values."""
     marks = ", ".join("?" * len(states))
     rows = db.execute(
-        "SELECT id, state, address, session, attempts, reason, created, next_at FROM outbox"
-        f" WHERE state IN ({marks}) ORDER BY number",
+        f"SELECT id, state, address, session, attempts, reason, created, next_at FROM outbox WHERE state IN ({marks}) ORDER BY number",
         states,
     )
     names = ("id", "state", "address", "session", "attempts", "reason", "created", "next_at")

@@ -68,8 +68,7 @@ def _adopt_chats(db: sqlite3.Connection) -> None:
 
 def requests(db: sqlite3.Connection, state: str | None = None) -> list[AccessRequest]:
     rows = db.execute(
-        "SELECT identity, address, name, code, state, messages, created FROM access_requests"
-        " WHERE ? IS NULL OR state = ? ORDER BY created",
+        "SELECT identity, address, name, code, state, messages, created FROM access_requests WHERE ? IS NULL OR state = ? ORDER BY created",
         (state, state),
     )
     return [AccessRequest(*row) for row in rows]
@@ -86,9 +85,7 @@ def answer(db: sqlite3.Connection, key: str, approve: bool, role: str, now: floa
         return None
     request = AccessRequest(*row)
     state = "approved" if approve else "denied"
-    db.execute(
-        "UPDATE access_requests SET state = ?, answered = ? WHERE identity = ?", (state, now, request.identity)
-    )
+    db.execute("UPDATE access_requests SET state = ?, answered = ? WHERE identity = ?", (state, now, request.identity))
     if approve:
         person = Person(request.identity, role, None, (request.identity,))  # type: ignore[arg-type]  # checked by the table
         add(db, person, "paired", now)

@@ -19,9 +19,7 @@ def message(row: Sequence[Any]) -> Message:
     return Message(identifier, seq, role, blocks_from_json(blocks), at, sender, sender_name, turn)
 
 
-def append(
-    db: sqlite3.Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]
-) -> tuple[Message, ...]:
+def append(db: sqlite3.Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]) -> tuple[Message, ...]:
     """Append messages and index them."""
     seq: int = db.execute("SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?", (session,)).fetchone()[0]
     stored = []
@@ -78,9 +76,7 @@ def _index(db: sqlite3.Connection, number: int, chat: int, text: str, *, delete:
             (number, indexed, scope_term(chat)),
         )
     else:
-        db.execute(
-            "INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)", (number, indexed, scope_term(chat))
-        )
+        db.execute("INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)", (number, indexed, scope_term(chat)))
     db.executemany(
         "INSERT INTO document_frequency (term, messages) VALUES (?, ?)"
         " ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages",

@@ -29,9 +29,7 @@ from clew.transport import Address
 _ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job"
 
 
-def claim(
-    db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]
-) -> Claim | None:
+def claim(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
     """The next turn that may run: one whose lease ended, else the oldest waiting arrival whose session is free."""
     return _resume(db, owner, now, lease) or _begin(db, owner, now, lease, merging)
 
@@ -53,8 +51,7 @@ def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float) -> Cla
 
 def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
     db.execute(
-        "UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered'"
-        " WHERE state = 'new' AND expires <= ?",
+        "UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered' WHERE state = 'new' AND expires <= ?",
         (now,),
     )
     row = db.execute(
@@ -74,9 +71,7 @@ def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging
 
 
 def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: bool) -> tuple[Item, ...]:
-    rows = db.execute(
-        f"SELECT {_ITEM} FROM inbox WHERE chat = ? AND state = 'new' AND id >= ? ORDER BY id", (chat, first)
-    ).fetchall()
+    rows = db.execute(f"SELECT {_ITEM} FROM inbox WHERE chat = ? AND state = 'new' AND id >= ? ORDER BY id", (chat, first)).fetchall()
     items = []
     for row in rows:
         item = _item(row)
@@ -120,9 +115,7 @@ def _start(
 def _spoken(item: Item, now: float) -> NewMessage:
     """The user message of an inbox row. Its time is when it arrived, never later than now."""
     metadata = {"client_id": item.client_id, "inbox": item.id} | ({"job": item.job} if item.job else {})
-    return NewMessage(
-        "user", (Text(item.text),), min(item.received, now), item.person, item.sender_name, metadata
-    )
+    return NewMessage("user", (Text(item.text),), min(item.received, now), item.person, item.sender_name, metadata)
 
 
 def _claim(
@@ -170,15 +163,11 @@ def record(db: sqlite3.Connection, claim: Claim, step: Step) -> tuple[Message, .
     return _write(db, claim, _hold(db, claim), step)
 
 
-def finish(
-    db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float
-) -> tuple[str, ...]:
+def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
     """End a turn, with its last step and its replies. Returns the replies' ids. Raises LeaseLost."""
     chat = _hold(db, claim)
     _write(db, claim, chat, outcome.step)
-    db.execute(
-        "UPDATE turns SET state = ?, ended = ?, error = ? WHERE id = ?", (outcome.state, now, outcome.error, claim.turn)
-    )
+    db.execute("UPDATE turns SET state = ?, ended = ?, error = ? WHERE id = ?", (outcome.state, now, outcome.error, claim.turn))
     db.execute(
         "UPDATE inbox SET state = ?, reason = ? WHERE turn = ?",
         ("failed" if outcome.state == "failed" else "answered", outcome.error, claim.turn),
@@ -189,10 +178,7 @@ def finish(
     )
     if outcome.new_session:
         new_session(db, chat, now)
-    return tuple(
-        outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now)
-        for reply in replies
-    )
+    return tuple(outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies)
 
 
 def _hold(db: sqlite3.Connection, claim: Claim) -> int:

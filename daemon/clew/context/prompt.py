@@ -1,0 +1,258 @@
+"""The request: blocks in their order, the hash of every prefix, and where the cache markers stand. Pure.
+
+tools · base+skills [M1] · notes · summary [M2] · recall · messages … [M3] … [M4]
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+from typing import Literal
+
+from clew.context.tokens import FRAME_TOKENS, TOOL_PROMPT_TOKENS, estimate
+from clew.context.view import Head, Rendered
+from clew.messages import Block, Text, Thinking, ToolCall, ToolResult
+from clew.request import PromptMessage, Purpose, Request, SystemBlock, SystemKind, ToolSpec, Ttl
+
+Placement = Literal["system", "message"]
+
+DEFAULT_PROMPT = (
+    "You are clew, an assistant that people reach through their chat platforms. A conversation may run for weeks; its older part "
+    "reaches you as a summary. Answer plainly, in the language of the person who writes, and say so when you do not know. "
+    "Each of their messages begins with the time at which it arrived; never write such a head yourself."
+)
+"""The base prompt where the config gives none."""
+
+SUMMARY_HEADING = "Summary of the conversation so far:"
+
+
+def base_prompt(configured: str, zone_name: str) -> str:
+    """The base: the configured text untouched, else the default with the zone of the message heads named once."""
+    return configured or f"{DEFAULT_PROMPT} Times are in the zone {zone_name}."
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What a summary stands for: so many messages between two times (seconds since the epoch, UTC)."""
+
+    messages: int
+    first_at: float
+    last_at: float
+
+    def line(self, zone: tzinfo) -> str:
+        """How the model learns that something was compacted, and how to open it."""
+        first, last = (f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}" for at in (self.first_at, self.last_at))
+        return (
+            f"[{self.messages} messages between {first} and {last} were compacted into the summary; "
+            "session_search finds and session_open opens them.]"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """All that a request is made of. `summary`, `notes`, `recall`: texts, empty for absent. `covered_line`: behind or after the summary."""
+
+    base: str
+    messages: tuple[Rendered, ...]
+    head: Head
+    tools: tuple[ToolSpec, ...] = ()
+    notes: str = ""
+    summary: str = ""
+    covered_line: str = ""
+    recall: str = ""
+    placement: Placement = "system"
+
+
+def layout(parts: Parts, *, max_tokens: int, ttl: Ttl | None, cache_key: str, purpose: Purpose = "reply") -> Request:
+    """`parts` in their order, unmarked. Each part present is parted from the one before by one blank line, which begins it."""
+    opening = bool(parts.summary) and not (parts.messages and parts.messages[0].kind == "user")
+    summary = f"{SUMMARY_HEADING}\n{parts.summary}" if parts.summary else ""
+    if summary and not opening:
+        summary = f"{summary}\n\n{parts.covered_line}"
+    recall = parts.recall if parts.placement == "system" else ""
+    named: tuple[tuple[SystemKind, str], ...] = (
+        ("base", parts.base),
+        ("notes", parts.notes),
+        ("summary", summary),
+        ("recall", recall),
+    )
+    system: list[SystemBlock] = []
+    for kind, text in named:
+        if text:
+            system.append(SystemBlock(kind, f"\n\n{text}" if system else text))
+    messages = [_message(each, parts.head) for each in parts.messages]
+    if opening:
+        messages.insert(0, PromptMessage("user", (Text(parts.covered_line),)))
+    if parts.recall and parts.placement == "message":
+        messages = _with_recall(messages, parts.messages, parts.recall)
+    tools = tuple(sorted(parts.tools, key=lambda tool: tool.name))
+    return Request(tuple(system), tuple(messages), tools, max_tokens, purpose, ttl, cache_key)
+
+
+def _message(rendered: Rendered, head: Head) -> PromptMessage:
+    if rendered.kind != "user":
+        return PromptMessage("assistant" if rendered.kind == "assistant" else "user", rendered.blocks)
+    first = f"{head(rendered.rows[0])} "
+    blocks: list[Block] = []
+    for block in rendered.blocks:
+        blocks.append(Text(first + block.text) if isinstance(block, Text) else block)
+        first = ""
+    return PromptMessage("user", tuple(blocks))
+
+
+def _with_recall(messages: list[PromptMessage], rendered: Sequence[Rendered], recall: str) -> list[PromptMessage]:
+    """Recall as a block of its own behind the newest user's text, never beside results."""
+    offset = len(messages) - len(rendered)
+    newest = max((i for i, each in enumerate(rendered) if each.kind == "user"), default=None)
+    if newest is None:
+        return messages
+    message = messages[offset + newest]
+    changed = replace(message, blocks=(*message.blocks, Text(recall)), recall=len(message.blocks))
+    return [*messages[: offset + newest], changed, *messages[offset + newest + 1 :]]
+
+
+# Prefix hashes ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """A block of a request and the hash of everything up to it.
+
+    segment: tools, base, notes, summary, recall or messages. place: (message, block) for messages, else (system block, 0) or (tool, 0).
+    """
+
+    segment: str
+    place: tuple[int, int]
+    hash: str
+    tokens: int
+    markable: bool
+
+
+def prefixes(request: Request, *, account: str = "") -> list[Prefix]:
+    """The chain of hashes over tools, system and messages. `account`: what separates caches (provider, model)."""
+    chain = _Chain(account)
+    chain.level("tools")
+    for index, tool in enumerate(request.tools):
+        chain.add("tools", (index, 0), [tool.name, tool.description, tool.schema], markable=True)
+    chain.level("system")
+    for index, block in enumerate(request.system):
+        chain.add(block.kind, (index, 0), [block.text], markable=True)
+    chain.level("messages")
+    for number, message in enumerate(request.messages):
+        for index, each in enumerate(message.blocks):
+            markable = index != message.recall and not isinstance(each, Thinking)
+            chain.add("messages", (number, index), [message.role, *_canonical(each)], markable=markable)
+    return chain.prefixes
+
+
+class _Chain:
+    def __init__(self, account: str) -> None:
+        self.prefixes: list[Prefix] = []
+        self._state = hashlib.sha256(account.encode())
+
+    def level(self, name: str) -> None:
+        # The salts of a level (tool choice, thinking, images …) are constant here: clew varies none of them.
+        self._state.update(f"\x00level:{name}\x00".encode())
+
+    def add(self, segment: str, place: tuple[int, int], canonical: list[str], *, markable: bool) -> None:
+        self._state.update(json.dumps(canonical).encode())
+        tokens = sum(estimate(text) for text in canonical)
+        self.prefixes.append(Prefix(segment, place, self._state.hexdigest(), tokens, markable))
+
+
+def _canonical(block: Block) -> list[str]:
+    match block:
+        case Text(text):
+            return ["text", text]
+        case ToolCall(identifier, name, arguments):
+            return ["call", identifier, name, arguments]
+        case ToolResult(call_id, name, text, is_error):
+            return ["result", call_id, name, text, str(is_error)]
+        case Thinking(provider, data):
+            return ["thinking", provider, data]
+
+
+# Markers ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Where the markers of a request stand, front to back."""
+
+    request: Request
+    marked: tuple[tuple[str, Prefix], ...]
+
+
+def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str]) -> Marks:
+    """Set the markers M1 to M4.
+
+    M1 the base; M2 the last of notes and summary; M4 the last block that is not recall; M3 the deepest block in front of it whose
+    prefix is in `cached` (hashes of unexpired entries), left out if there is none.
+    """
+    found: dict[tuple[str, tuple[int, int]], tuple[str, Prefix]] = {}
+
+    def put(label: str, prefix: Prefix | None) -> None:
+        if prefix is not None:
+            key = (
+                "messages" if prefix.segment == "messages" else "tools" if prefix.segment == "tools" else "system",
+                prefix.place,
+            )
+            found.setdefault(key, (label, prefix))
+
+    messages = [prefix for prefix in chain if prefix.segment == "messages" and prefix.markable]
+    put("M1", _last(chain, ("base",)))
+    put("M2", _last(chain, ("notes", "summary")))
+    put("M3", next((prefix for prefix in reversed(messages) if prefix.hash in cached), None))
+    put("M4", messages[-1] if messages else None)
+    order = {prefix.hash: index for index, prefix in enumerate(chain)}
+    marked = tuple(sorted(found.values(), key=lambda pair: order[pair[1].hash]))
+    places = {key for key in found}
+    system = tuple(replace(b, marked=("system", (i, 0)) in places) for i, b in enumerate(request.system))
+    changed = tuple(
+        replace(m, marked=tuple(b for b in range(len(m.blocks)) if ("messages", (i, b)) in places)) for i, m in enumerate(request.messages)
+    )
+    return Marks(replace(request, system=system, messages=changed), marked)
+
+
+def _last(chain: Sequence[Prefix], segments: tuple[str, ...]) -> Prefix | None:
+    return next((prefix for prefix in reversed(chain) if prefix.segment in segments), None)
+
+
+# Sizes -----------------------------------------------------------------------------------------------------------
+
+
+def segments(chain: Sequence[Prefix]) -> tuple[tuple[str, str, int], ...]:
+    """(name, hash up to its end, estimated tokens) of each segment of a request, front to back."""
+    totals: dict[str, tuple[str, int]] = {}
+    for prefix in chain:
+        tokens = totals.get(prefix.segment, ("", 0))[1] + prefix.tokens
+        totals[prefix.segment] = (prefix.hash, tokens)
+    return tuple((name, digest, tokens) for name, (digest, tokens) in totals.items())
+
+
+def request_tokens(request: Request, ratio: float = 1.0) -> int:
+    """Estimated tokens of everything sent; `ratio` is what the model's own counts were to earlier estimates."""
+    tools = sum(estimate(tool.name) + estimate(tool.description) + estimate(tool.schema) for tool in request.tools)
+    system = sum(estimate(block.text) for block in request.system)
+    messages = sum(FRAME_TOKENS + sum(block_tokens(block) for block in message.blocks) for message in request.messages)
+    hidden = TOOL_PROMPT_TOKENS if request.tools else 0
+    return round((tools + system + messages) * ratio) + hidden
+
+
+def rendered_tokens(rendered: Rendered, ratio: float = 1.0) -> int:
+    """Estimated tokens of one message of the window."""
+    return round((FRAME_TOKENS + sum(block_tokens(block) for block in rendered.blocks)) * ratio)
+
+
+def block_tokens(block: Block) -> int:
+    return sum(estimate(text) for text in _canonical(block)[1:])
+
+
+def first_change(before: Sequence[tuple[str, str, int]], after: Sequence[tuple[str, str, int]]) -> str:
+    """The first segment whose prefix differs between two calls, empty if all that both have is equal."""
+    old: Mapping[str, str] = {name: digest for name, digest, _ in before}
+    for name, digest, _ in after:
+        if name != "messages" and old.get(name) != digest:
+            return name
+    return ""

@@ -1,0 +1,142 @@
+"""From rows to the messages a model sees: grouped, repaired, headed. Pure, so that a restart changes no byte."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+from typing import Literal
+
+from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult
+
+Kind = Literal["user", "assistant", "results"]
+
+LOST = "The result of this call was lost. Its outcome is unknown."
+"""What stands in for the result of a call that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """One message as it is counted and sent: a user's, the model's, or all results of one message's calls.
+
+    rows: the transcript rows in it. blocks: what is sent, without heads.
+    """
+
+    kind: Kind
+    rows: tuple[Message, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def first_seq(self) -> int:
+        return self.rows[0].seq
+
+    @property
+    def last_seq(self) -> int:
+        return self.rows[-1].seq
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The rendered messages behind the summary. `repairs`: what was wrong with the rows, in words, empty as a rule."""
+
+    messages: tuple[Rendered, ...]
+    repairs: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+
+def window(rows: Sequence[Message], turn: str = "") -> Window:
+    """Group `rows` (in order) into rendered messages.
+
+    Every call comes out with exactly one result right behind it: results of one message of calls are one message, in call order;
+    a missing one is stubbed, one without its call is left out, an id used twice is made unique. Blank text is left out.
+    Thinking is kept for the running `turn` only.
+    """
+    builder = _Builder(turn)
+    for row in rows:
+        builder.add(row)
+    builder.close()
+    return Window(tuple(builder.messages), tuple(builder.repairs))
+
+
+class _Builder:
+    def __init__(self, turn: str) -> None:
+        self.messages: list[Rendered] = []
+        self.repairs: list[str] = []
+        self._turn = turn
+        self._used: set[str] = set()
+        self._open: tuple[Message, dict[str, str]] | None = None  # a message with calls, and the ids they are sent under
+        self._results: list[Message] = []
+
+    def add(self, row: Message) -> None:
+        if row.role == "tool":
+            self._add_result(row)
+            return
+        self.close()
+        blocks = tuple(self._kept(row))
+        if row.role == "assistant" and row.calls:
+            names = {call.id: self._unique(call.id, row.seq) for call in row.calls}
+            self._open = (row, names)
+            blocks = tuple(replace(b, id=names[b.id]) if isinstance(b, ToolCall) else b for b in blocks)
+        if blocks and not all(isinstance(block, Thinking) for block in blocks):
+            self.messages.append(Rendered("user" if row.role == "user" else "assistant", (row,), blocks))
+
+    def _add_result(self, row: Message) -> None:
+        names = self._open[1] if self._open else {}
+        taken = {result.call_id for earlier in self._results for result in earlier.results}
+        if any(result.call_id in names and result.call_id not in taken for result in row.results):
+            self._results.append(row)
+        else:
+            self.repairs.append(f"message {row.id}: a result without its call")
+
+    def close(self) -> None:
+        if self._open is None:
+            return
+        row, names = self._open
+        found = {result.call_id: result for each in self._results for result in each.results}
+        blocks = []
+        for call in row.calls:
+            result = found.get(call.id)
+            if result is None:
+                self.repairs.append(f"message {row.id}: a call without its result")
+                result = ToolResult(call.id, call.name, LOST, is_error=True)
+            blocks.append(replace(result, call_id=names[call.id]))
+        self.messages.append(Rendered("results", tuple(self._results) or (row,), tuple(blocks)))
+        self._open, self._results = None, []
+
+    def _kept(self, row: Message) -> Iterator[Block]:
+        seen: set[str] = set()
+        for block in row.blocks:
+            if isinstance(block, Text) and not block.text.strip():
+                continue
+            if isinstance(block, Thinking) and row.turn != self._turn:
+                continue
+            if isinstance(block, ToolCall):
+                if block.id in seen:
+                    self.repairs.append(f"message {row.id}: two calls with one id")
+                    continue
+                seen.add(block.id)
+            yield block
+
+    def _unique(self, call_id: str, seq: int) -> str:
+        name = call_id if call_id not in self._used else f"{call_id}_{seq}"
+        self._used.add(name)
+        return name
+
+
+Head = Callable[[Message], str]
+
+
+def head(zone: tzinfo, zone_name: str, *, direct: bool) -> Head:
+    """The short line in front of a user message: its own stored time in `zone` and, in groups, who wrote it.
+
+    zone_name: stands in each head where the base prompt does not name the zone, empty otherwise.
+    """
+    tail = f" {zone_name}" if zone_name else ""
+
+    def of(message: Message) -> str:
+        local = datetime.fromtimestamp(message.at, zone)
+        offset = local.strftime("%z")
+        stamp = f"[{local:%a %Y-%m-%d %H:%M} {offset[:3]}:{offset[3:5]}{tail}]"
+        return stamp if direct or not message.sender_name else f"{stamp} {message.sender_name}:"
+
+    return of
