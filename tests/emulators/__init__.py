@@ -1,0 +1,1 @@
+"""Loopback servers that answer as the model providers do. They know nothing of clew."""
