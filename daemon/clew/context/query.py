@@ -1,0 +1,153 @@
+"""What to ask the full-text index for, given what a person just wrote."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from clew.context.redact import redact
+from clew.context.stopwords import COURTESY, stop_words
+from clew.context.text import MAX_WORD, UNSPACED_RUN, WORD, clean, extra_words, letters, normalise, pairs, stem
+
+MAX_QUERY_CHARS = 8_000
+"""Characters of a message that are read for terms: the first three quarters and the last quarter of this."""
+MAX_TERMS = 16
+ENOUGH_TERMS = 3
+"""A message with fewer terms than this is a follow-up: terms of the turns before it join, up to `FOLLOW_UP_TERMS`."""
+FOLLOW_UP_TERMS = 6
+BOUND_FROM = 20_000
+"""Messages from which on matching is bounded; below it, ranking every match takes under 10 ms at the median."""
+DF_BUDGET = 5_000
+"""The most messages that the words deciding the match may occur in, in sum: about 5 ms of ranking."""
+
+Frequencies = Callable[[str], int] | Mapping[str, int]
+
+_QUOTED = re.compile(r'"([^"\n]{3,100})"|“([^”\n]{3,100})”|„([^“”\n]{3,100})[“”]|«([^»\n]{3,100})»|「([^」\n]{2,100})」')
+_CHUNK = re.compile(r"[^\W_]+(?:['’._/:@-]{1,2}[^\W_]+){0,15}")
+_ASKING = re.compile(
+    r"[?？]|\b(?:why|how|what|when|where|who|which|more|continue|again|warum|wieso|wie|wann|wo|wer|was|mehr|weiter|nochmal)\b"
+)
+_POSSESSIVE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What one message asks the index for.
+
+    `terms` are normalised words and phrases (words parted by a space), `match` the FTS5 expression for the text column, `weights` the inverse
+    document frequency of each term, `words` every stemmed word of the message, and `total` the number of messages in the store.
+    """
+
+    terms: tuple[str, ...]
+    match: str
+    weights: tuple[float, ...] = ()
+    words: frozenset[str] = frozenset()
+    total: int = 0
+
+
+def query(
+    text: str,
+    previous: Sequence[str] = (),
+    names: Collection[str] = (),
+    frequencies: Frequencies | None = None,
+    total: int = 0,
+) -> Query | None:
+    """The query for the user's message `text`, or None where it asks for nothing.
+
+    `previous` are the user's messages before it, oldest first; `names` the known speakers, whose names say whom but not what and so
+    are not searched for where another term stands beside them; `frequencies` gives the number of messages that a word of `tokens` occurs in;
+    `total` is the number of messages in the store. Never raises for any `text`, and `match` is valid FTS5 for every one.
+    """
+    source = _bounded(text)
+    found = _terms(source)
+    if len(found) < ENOUGH_TERMS and previous and (found or _ASKING.search(normalise(source))):
+        for earlier in reversed(previous):
+            found = list(dict.fromkeys(found + _terms(_bounded(earlier))))[:FOLLOW_UP_TERMS]
+            if len(found) == FOLLOW_UP_TERMS:
+                break
+    named = {word for name in names for word in WORD.findall(normalise(name))}
+    found = [term for term in found if term not in named] or found
+    if not found:
+        return None
+    counts = {term: _count(term, frequencies) for term in found}
+    if len(found) > MAX_TERMS:
+        kept = set(sorted(found, key=lambda term: (counts[term] == 0, counts[term], -len(term), term))[:MAX_TERMS])
+        found = [term for term in found if term in kept]
+    return Query(
+        terms=tuple(found),
+        match=_match(found, counts, total),
+        weights=tuple(idf(counts[term], total) for term in found),
+        words=frozenset(stem(word) for word in WORD.findall(normalise(source))),
+        total=total,
+    )
+
+
+def idf(count: int, total: int) -> float:
+    """Inverse document frequency of a term in `count` of `total` messages; above 0 for every pair."""
+    count = min(count, total)
+    return math.log(1 + (total - count + 0.5) / (count + 0.5))
+
+
+def _bounded(text: str) -> str:
+    text = clean(text)
+    if len(text) > MAX_QUERY_CHARS:
+        text = text[: MAX_QUERY_CHARS * 3 // 4] + " " + text[-MAX_QUERY_CHARS // 4 :]
+    return redact(text)
+
+
+def _terms(source: str) -> list[str]:
+    source = re.sub(r"\[redacted[^\]]{0,30}\]", " ", source)
+    plain = normalise(source)
+    chosen: list[str] = []
+    for groups in _QUOTED.findall(plain):
+        phrase = WORD.findall(next(filter(None, groups), ""))
+        if 2 <= len(phrase) <= 8:
+            chosen.append(" ".join(word[:MAX_WORD] for word in phrase))
+    spaced = _POSSESSIVE.sub(" ", plain)
+    dropped = stop_words(WORD.findall(spaced)) | COURTESY
+    for chunk in _CHUNK.findall(UNSPACED_RUN.sub(" ", spaced)):
+        words = [word[:MAX_WORD] for word in WORD.findall(chunk)][:8]
+        if len(words) > 1:
+            chosen.append(" ".join(words))
+        chosen.extend(word for word in words if _salient(word, dropped))
+    chosen.extend(_unspaced(plain))
+    chosen.extend(word for word in extra_words(source, plain) if word.isascii() and word not in dropped)
+    return list(dict.fromkeys(chosen))
+
+
+def _salient(word: str, dropped: Collection[str]) -> bool:
+    return word not in dropped and (len(word) > 1 or not word.isascii())
+
+
+def _unspaced(plain: str) -> Iterable[str]:
+    for run in UNSPACED_RUN.findall(plain):
+        found = pairs(run) or letters(run)
+        yield from [pair for pair in found if not all("\u3040" <= c <= "\u309f" for c in pair)]
+
+
+def _count(term: str, frequencies: Frequencies | None) -> int:
+    if frequencies is None:
+        return 0
+    if isinstance(frequencies, Mapping):
+        return min(frequencies.get(stem(word), 0) for word in term.split(" "))
+    return min(frequencies(stem(word)) for word in term.split(" "))
+
+
+def _match(terms: Sequence[str], counts: Mapping[str, int], total: int) -> str:
+    everything = _any_of(terms)
+    if total < BOUND_FROM or sum(counts.values()) <= DF_BUDGET:
+        return everything
+    rare: list[str] = []
+    spent = 0
+    for term in sorted(terms, key=lambda term: (counts[term], term)):
+        spent += counts[term]
+        if rare and spent > DF_BUDGET:
+            break
+        rare.append(term)
+    return f"({_any_of(rare)}) AND ({everything})"
+
+
+def _any_of(terms: Iterable[str]) -> str:
+    return " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)

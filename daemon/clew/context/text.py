@@ -1,0 +1,118 @@
+"""Text as it comes in, as it is compared and as it is indexed.
+
+The index column is tokenised by FTS5's `porter unicode61 remove_diacritics 2`. That tokenizer takes a run of Chinese or Thai for one
+word and every mark for a gap, so the index text carries more than the message: overlapping pairs and single characters of such runs,
+and identifiers both whole and in parts, behind the message's own words so that phrases stay whole.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from clew.context.redact import redact
+
+INDEX_VERSION = 1
+"""Changes whenever `index_text` or `tokens` gives different words; the store then rebuilds its index."""
+MAX_INDEX_CHARS = 200_000
+"""Characters of a message that are indexed; above the default bound on a stored message."""
+MAX_WORD = 64
+"""Characters of a word that count; the rest of a longer one (a base64 blob, one letter a million times) is dropped."""
+
+_UNWANTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_PIECE = re.compile(r".{1,1000}(?:\s|$)|.{1,1000}", re.DOTALL)
+_UNSPACED = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
+)
+UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+"""A run of a script that is written without spaces (or, as Korean, with particles joined on)."""
+WORD = re.compile(f"[^\\W_{_UNSPACED}]+")
+_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_COMPOUND = re.compile(r"(?<![^\W_])[^\W_]{1,64}(?:[_-]{1,2}[^\W_]{1,64}){1,7}")
+_CAMEL_WORD = re.compile(r"(?<![^\W_])[A-Za-z][A-Za-z0-9]{0,62}[a-z][A-Z][A-Za-z0-9]{0,62}")
+_SIGNED = re.compile(r"(?<![^\W_])([a-z])(\+\+|#)(?!\w)")
+_SIGN_NAMES = {"++": "plusplus", "#": "sharp"}
+_MARKER = re.compile(r"\[redacted(?:: [a-z ]{1,20})?\]")
+_SUFFIXES = ("ations", "ation", "ingly", "edly", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "e", "y", "i")
+
+
+def clean(text: str) -> str:
+    """`text` without what no message should hold: control characters but newline and tab, lone surrogates, U+FFFE and U+FFFF.
+
+    Line ends become newlines; everything else is kept as it was written. Never fails.
+    """
+    return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def normalise(text: str) -> str:
+    """`text` for comparing: compatibility forms folded (NFKC) and case folded."""
+    if text.isascii():
+        return text.lower()
+    return _nfkc(_nfkc(text).casefold())
+
+
+def _nfkc(text: str) -> str:
+    if len(text) <= 1000:
+        return unicodedata.normalize("NFKC", text)
+    # Normalising sorts runs of combining marks in quadratic time; pieces bound that.
+    return "".join(unicodedata.normalize("NFKC", piece) for piece in _PIECE.findall(text))
+
+
+def index_text(text: str) -> str:
+    """The words under which a message is found: redacted, normalised and split, for the FTS5 column.
+
+    The first `MAX_INDEX_CHARS` characters count, and of each word the first `MAX_WORD`.
+    """
+    source = _nfkc(_MARKER.sub(" ", redact(clean(text[:MAX_INDEX_CHARS]))))
+    plain = normalise(source)
+    words = [word[:MAX_WORD] for word in WORD.findall(plain)]
+    return "\n".join(part for part in (" ".join(words), " ".join(extra_words(source, plain))) if part)
+
+
+def extra_words(source: str, plain: str) -> list[str]:
+    """What a text is also found by: joined compounds, parts of camelCase, `C++` by name, pairs and characters of unspaced runs."""
+    extra = [re.sub("[_-]", "", found)[:MAX_WORD] for found in _COMPOUND.findall(plain)]
+    for found in _CAMEL_WORD.findall(source):
+        extra.extend(part.lower() for part in _CAMEL.findall(found))
+    extra.extend(letter + _SIGN_NAMES[sign] for letter, sign in _SIGNED.findall(plain))
+    for run in UNSPACED_RUN.findall(plain):
+        extra.extend(pairs(run))
+        extra.extend(letters(run))
+    return extra
+
+
+def letters(run: str) -> list[str]:
+    """The characters of an unspaced run that count as letters or digits; vowel signs and tone marks do not."""
+    return [c for c in run if c.isalnum()]
+
+
+def pairs(run: str) -> list[str]:
+    """The overlapping pairs of letters of an unspaced run, in order."""
+    found = letters(run)
+    return [a + b for a, b in zip(found, found[1:], strict=False)]
+
+
+def tokens(index_text: str) -> list[str]:
+    """The words of an index text as the document-frequency table counts them, in order and with repetitions.
+
+    Coarser than the index's own stemmer: words that it joins are joined here too, as a rule, so a count is rather too high than too low.
+    """
+    return [stem(word) for word in index_text.split()]
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """The lightly stemmed form of one normalised word: no diacritics, common English endings cut."""
+    if not word.isascii():
+        word = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
+    if not (word.isascii() and word.isalpha()):
+        return word
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            word = word[: -len(suffix)]
+            break
+    if len(word) > 3 and word[-1] == word[-2]:
+        word = word[:-1]
+    return word
