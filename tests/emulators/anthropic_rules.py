@@ -87,9 +87,7 @@ def check_shape(body: JsonObject, headers: Mapping[str, str], model: Model, *, c
 def check_end(body: JsonObject, model: Model, *, total: int, window: int, counting: bool) -> None:
     """Prefill, `max_tokens: 0` and lengths: what is checked after the markers. Sizes are in tokens."""
     if body["messages"][-1]["role"] == "assistant" and not model.prefill:
-        raise Rejected(
-            "This model does not support assistant message prefill. The conversation must end with a user message."
-        )
+        raise Rejected("This model does not support assistant message prefill. The conversation must end with a user message.")
     if counting:
         return
     wanted = body["max_tokens"]
@@ -98,8 +96,7 @@ def check_end(body: JsonObject, model: Model, *, total: int, window: int, counti
         raise Rejected("max_tokens: 0 cannot be combined with stream, thinking or tool_choice")
     if wanted > model.max_output:
         raise Rejected(
-            f"max_tokens: {wanted} > {model.max_output}, which is the maximum allowed number of output tokens for "
-            f"{body['model']}"
+            f"max_tokens: {wanted} > {model.max_output}, which is the maximum allowed number of output tokens for {body['model']}"
         )
     if total > window:
         raise Rejected(f"prompt is too long: {total} tokens > {window} maximum")
@@ -191,10 +188,7 @@ def _check_message(message: JsonObject, index: int, *, final: bool) -> None:
     if not content:
         if final and role == "assistant":
             return
-        raise Rejected(
-            f"messages.{index}: all messages must have non-empty content except for the optional final assistant "
-            "message"
-        )
+        raise Rejected(f"messages.{index}: all messages must have non-empty content except for the optional final assistant message")
     for at, part in enumerate(as_blocks(content)):
         _check_part(part, role, f"messages.{index}.content.{at}")
     if final and role == "assistant":
@@ -276,8 +270,7 @@ def _check_system_message(messages: list[JsonObject], index: int, headers: Mappi
     if before != "user" or after != "assistant":
         # The vendor documents the rule, not the text.
         raise Rejected(
-            f"messages.{index}: a `system` message must follow a `user` message and be last or followed by an "
-            "`assistant` message"
+            f"messages.{index}: a `system` message must follow a `user` message and be last or followed by an `assistant` message"
         )
     if "clear_at" not in messages[index]:
         return

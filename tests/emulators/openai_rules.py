@@ -37,9 +37,7 @@ def _refused(message: str, param: str, code: str | None = None) -> Rejected:
 def _check_message(message: JsonObject, index: int) -> None:
     role = message.get("role")
     if role not in ROLES:
-        raise _refused(
-            f"Invalid value: '{role}'. Supported values are: {_ROLE_LIST}.", f"messages[{index}].role", "invalid_value"
-        )
+        raise _refused(f"Invalid value: '{role}'. Supported values are: {_ROLE_LIST}.", f"messages[{index}].role", "invalid_value")
     for at, call in enumerate(message.get("tool_calls") or []):
         _check_call(call, f"messages[{index}].tool_calls[{at}]")
     if message.get("tool_calls") == []:
@@ -87,8 +85,7 @@ def _check_pairs(messages: list[JsonObject]) -> None:
 def _check_result(id_: str, asked: list[str], open_ids: list[str], index: int) -> None:
     if not asked:
         raise _refused(
-            "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
-            "'tool_calls'.",
+            "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
             f"messages.[{index}].role",
         )
     if id_ not in open_ids:

@@ -21,9 +21,7 @@ def last_is_tool_result(body: JsonObject) -> bool:
     """Whether the request carries tool results back: its last message is one, or holds one."""
     last = body["messages"][-1]
     content = last.get("content")
-    return last["role"] == "tool" or (
-        isinstance(content, list) and any(part.get("type") == "tool_result" for part in content)
-    )
+    return last["role"] == "tool" or (isinstance(content, list) and any(part.get("type") == "tool_result" for part in content))
 
 
 def say(text: str) -> Reply:

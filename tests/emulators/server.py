@@ -220,9 +220,7 @@ class Emulator(ABC, Generic[R]):
     async def __aenter__(self) -> Self:
         return await self.start()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         await self.stop()
 
     def hold(self, when: Callable[[JsonObject], bool] | None = None) -> Hold:

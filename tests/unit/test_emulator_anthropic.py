@@ -32,9 +32,7 @@ class Client:
         self.session = session
         self.emulator = emulator
 
-    async def post(
-        self, body: JsonObject, path: str = "/v1/messages", headers: dict[str, str] = HEADERS
-    ) -> tuple[int, JsonObject]:
+    async def post(self, body: JsonObject, path: str = "/v1/messages", headers: dict[str, str] = HEADERS) -> tuple[int, JsonObject]:
         async with self.session.post(self.emulator.url + path, json=body, headers=headers) as response:
             return response.status, await response.json()
 
@@ -169,9 +167,7 @@ async def test_thinking_is_streamed_with_its_signature_last(client: Client, emul
         (Fault(500, "api_error", "Internal server error"), None),
     ],
 )
-async def test_an_http_fault_hits_one_call(
-    client: Client, emulator: AnthropicEmulator, fault: Fault, retry_after: str | None
-) -> None:
+async def test_an_http_fault_hits_one_call(client: Client, emulator: AnthropicEmulator, fault: Fault, retry_after: str | None) -> None:
     emulator.faults.append(fault)
     url = f"{emulator.url}/v1/messages"
     async with client.session.post(url, json=request(), headers=HEADERS) as response:

@@ -226,8 +226,7 @@ def test_a_prompt_longer_than_the_window() -> None:
 
 def test_an_old_model_adds_the_reply_to_the_prompt() -> None:
     assert end("claude-sonnet-4-0", user("so"), total=178_959, max_tokens=32_000) == (
-        "input length and `max_tokens` exceed context limit: 178959 + 32000 > 200000, decrease input length or "
-        "`max_tokens` and try again"
+        "input length and `max_tokens` exceed context limit: 178959 + 32000 > 200000, decrease input length or `max_tokens` and try again"
     )
 
 
