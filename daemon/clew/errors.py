@@ -65,7 +65,7 @@ class UsageError(ClewError):
     exit_code: ClassVar[int] = 2
 
 
-class NotFound(ClewError):  # noqa: N818 (an answer rather than a fault)
+class NotFound(ClewError):
     """Nothing matches what was asked for."""
 
     exit_code: ClassVar[int] = 3

@@ -122,13 +122,14 @@ def _data_dir(data: dict[str, Any]) -> Iterator[Fault]:
 def _http(data: dict[str, Any]) -> Iterator[Fault]:
     host = _at(data, "http", "host", default="127.0.0.1")
     if isinstance(host, str) and not _loopback(host) and _at(data, "http", "token") in (None, ""):
-        yield Fault(
-            ("http", "host"), "other machines could reach this without a secret: set http.token, or use 127.0.0.1"
-        )
+        yield Fault(("http", "host"), "other machines could reach this without a secret: set http.token, or use 127.0.0.1")
 
 
 def _providers(data: dict[str, Any]) -> Iterator[Fault]:
-    known = [str(name) for name in _at(data, "providers", default={}) or {}]
+    sections = data.get("providers")
+    if not isinstance(sections, dict):
+        return
+    known = list(sections)
     if "auto" in known:
         yield Fault(("providers", "auto"), "a provider cannot be called auto; agent.provider has its own use for it")
     fallback = _at(data, "agent", "fallback", default=[])

@@ -1,4 +1,4 @@
-"""`${NAME}`, `${NAME:-default}`, `${file:PATH}`, `${cred:NAME}` in the texts of a config file; `$${` is a plain `${`."""
+"""`${NAME}`, `${NAME:-default}`, `${file:PATH}`, `${cred:NAME}` in the texts of a config file; `$${` is a plain one."""
 
 from __future__ import annotations
 
@@ -79,14 +79,10 @@ class Expansion:
             return self._credential(name)
         found = _VARIABLE.fullmatch(body or "")
         if not found:
-            raise ValueError(
-                "${ must be followed by NAME}, NAME:-default}, file:PATH} or cred:NAME}; a plain ${ is $${"
-            )
+            raise ValueError("${ must be followed by NAME}, NAME:-default}, file:PATH} or cred:NAME}; a plain ${ is $${")
         value = self.env.get(found[1], "") or found[2]
         if value is None and found[1] not in self.env:
-            raise _UnsetError(
-                f"the environment variable {found[1]} is not set (${{{found[1]}:-}} would make it optional)"
-            )
+            raise _UnsetError(f"the environment variable {found[1]} is not set (${{{found[1]}:-}} would make it optional)")
         return self._checked(value or "", f"the environment variable {found[1]}")
 
     def _credential(self, name: str) -> str:

@@ -118,9 +118,7 @@ def _fill(root: yaml.Mapping, models: Mapping[str, Models]) -> None:
         root.keys.setdefault(key, node.mark)
     given, usual = root.items["transports"], filled.items["transports"]
     if isinstance(given, yaml.Mapping) and isinstance(usual, yaml.Mapping):
-        root.items["transports"] = yaml.Mapping(
-            given.mark, {**usual.items, **given.items}, {**usual.keys, **given.keys}
-        )
+        root.items["transports"] = yaml.Mapping(given.mark, {**usual.items, **given.items}, {**usual.keys, **given.keys})
 
 
 def _disabled(root: yaml.Mapping) -> list[yaml.Path]:
@@ -129,9 +127,7 @@ def _disabled(root: yaml.Mapping) -> list[yaml.Path]:
     return [
         ("transports", name)
         for name, node in sections
-        if isinstance(node, yaml.Mapping)
-        and isinstance(state := node.items.get("enabled"), yaml.Scalar)
-        and state.value is False
+        if isinstance(node, yaml.Mapping) and isinstance(state := node.items.get("enabled"), yaml.Scalar) and state.value is False
     ]
 
 

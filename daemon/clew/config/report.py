@@ -54,9 +54,7 @@ class Report:
             self._errors(model, err.errors(include_url=False, include_input=False), path, common)
             return None
 
-    def _errors(
-        self, model: type[BaseModel], errors: list[ErrorDetails], path: yaml.Path, common: Sequence[str]
-    ) -> None:
+    def _errors(self, model: type[BaseModel], errors: list[ErrorDetails], path: yaml.Path, common: Sequence[str]) -> None:
         wrong: dict[yaml.Path, list[str]] = {}
         for error in errors:
             *_, (found, node) = yaml.nodes(self.root, (*path, *error["loc"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, PlainSerializer, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -15,9 +15,9 @@ _DURATION = r"^([0-9]{1,9})(ms|s|m|h|d)$"
 _SIZE = r"^([0-9]{1,9})(B|KiB|MiB|GiB)$"
 
 
-def seconds(value: object) -> float:
-    """Seconds meant by `value`, e.g. `10m` → 600.0; a float is taken as seconds already. Raises a validation error."""
-    if isinstance(value, float):
+def seconds(value: object, info: ValidationInfo) -> float:
+    """Seconds meant by `value`, e.g. `10m` → 600.0. In code, not in a file, a float is seconds already."""
+    if isinstance(value, float) and info.mode == "python":
         return value
     found = re.match(_DURATION, value, re.ASCII) if isinstance(value, str) else None
     if not found or value != found[0]:
@@ -26,7 +26,7 @@ def seconds(value: object) -> float:
 
 
 def octets(value: object) -> int:
-    """Bytes meant by `value`, e.g. `2MiB` → 2097152; a whole number is taken as bytes. Raises a validation error."""
+    """Bytes meant by `value`, e.g. `2MiB` → 2097152; a whole number is taken as bytes."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     found = re.match(_SIZE, value, re.ASCII) if isinstance(value, str) else None

@@ -36,6 +36,7 @@ _TEXTS = {
     "too_short": "must have at least {min_length} entries",
     "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "must have at least {min_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
     "value_error": "{error}",
 }
 _WRONG_BOOLEANS = frozenset({"yes", "no", "on", "off", "y", "n"})

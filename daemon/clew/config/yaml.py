@@ -176,6 +176,7 @@ _MEANINGS = (
         'the indentation, a comma or a bracket is wrong here (between { } write "${NAME}" in quotes)',
     ),
     ("expected <block end>", "the indentation is wrong here"),
+    ("depth", "it is nested too deeply"),
     ("unknown escape", "a backslash in double quotes that means nothing; use single quotes"),
 )
 

@@ -1,0 +1,248 @@
+"""All faults of a file at once, each with its place, in plain words, and with the key that was meant."""
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from clew.config import Compression, Config, find_config
+from clew.config.checks import NOT_YET
+from clew.errors import ClewError, ConfigError, NotFound, StoreError, UsageError
+from tests.unit.test_config_sections import complaints, loaded
+
+NOT_YES = "must be true or false; write true or false instead of yes, no, on, off"
+UNIT = "must be a duration with its unit, such as 500ms, 30s, 10m, 36h or 7d"
+
+
+def test_a_misspelt_or_ineffective_key_is_never_ignored(tmp_path: Path) -> None:  # BO-100
+    text = """\
+agent:
+  compression:
+    trigger_mesages: 20
+    trigger_messages: twenty
+compact:
+  max_messages: 20
+transports:
+  web: {require_mention: true}
+"""
+    misspelt, wrong_type, section, no_effect = complaints(tmp_path, text)
+    assert misspelt == "3:5 agent.compression.trigger_mesages: unknown key (did you mean trigger_messages?)"
+    assert wrong_type == "4:23 agent.compression.trigger_messages: must be a whole number"
+    assert section.startswith("5:1 compact: unknown key; this section takes: data_dir, store, http, ")
+    assert no_effect == "8:9 transports.web.require_mention: unknown key; this section takes: kind, enabled"
+
+
+def test_all_faults_come_at_once_and_in_the_order_of_the_file(tmp_path: Path) -> None:
+    text = """\
+http: {port: "80", hots: x}
+agent:
+  timezone: Mars/Olympus
+  max_model_calls: 0
+  notes: {enabled: yes, budget_chars: 1.5}
+people:
+  ada: {role: king, identities: ["mqtt:ada", bob]}
+schedule:
+  - {name: a, cron: "61 * * * *", prompt: x, deliver_to: web:local}
+  - name: b
+    at: tomorrow
+    prompt: x
+    deliver_to: [web]
+limits: {message_bytes: 2 MB}
+trigger_messages: 30
+store: postgresql://db
+http: {}
+"""
+    places = [line.partition(": ")[0] for line in complaints(tmp_path, text)]
+    assert places == [
+        "1:14 http.port",
+        "1:20 http.hots",
+        "3:13 agent.timezone",
+        "4:20 agent.max_model_calls",
+        "5:20 agent.notes.enabled",
+        "5:39 agent.notes.budget_chars",
+        "7:15 people.ada.role",
+        "7:46 people.ada.identities[1]",
+        "9:21 schedule[0].cron",
+        "11:9 schedule[1].at",
+        "13:5 schedule[1].deliver_to",
+        "14:25 limits.message_bytes",
+        "15:1 trigger_messages",
+        "16:8 store",
+        "17:1 http",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("agent: {recall: {enabled: yes}}", f"1:27 agent.recall.enabled: {NOT_YES}"),
+        ("agent: {recall: {enabled: 1}}", "1:27 agent.recall.enabled: must be true or false"),
+        ("agent: {recall: 3}", "1:17 agent.recall: must be a section of `key: value` lines"),
+        ("agent: {recall: {max_excerpts: true}}", "1:32 agent.recall.max_excerpts: must be a whole number"),
+        ("agent: {recall: {max_excerpts: 1.0}}", "1:32 agent.recall.max_excerpts: must be a whole number"),
+        ("agent: {recall: {max_excerpts: -1}}", "1:32 agent.recall.max_excerpts: must be at least 0"),
+        ("agent: {recall: {placement: user}}", "1:29 agent.recall.placement: must be system or message"),
+        ("agent: {fallback: local}", "1:19 agent.fallback: must be a list"),
+        ("people: [ada]", "1:1 people: must be a section of `key: value` lines"),
+        ("agent: {system_prompt: 7}", "1:24 agent.system_prompt: must be text; put it in quotes"),
+        ("data_dir: 7", "1:11 data_dir: must be text; put it in quotes"),
+        ("data_dir: ''", "1:11 data_dir: must not be empty"),
+        ("schedule: [{name: a, every: 90, prompt: x, deliver_to: web:a}]", f"1:29 schedule[0].every: {UNIT}"),
+        ("schedule: [{name: a, every: 90.0, prompt: x, deliver_to: web:a}]", f"1:29 schedule[0].every: {UNIT}"),
+        ("schedule: [{name: a, every: 5ms, prompt: x, deliver_to: web:a}]", "1:29 schedule[0].every: must be at least 1.0"),
+        ("limits: {message_bytes: 1MB}", "1:25 limits.message_bytes: must be a size such as 128KiB or 2MiB"),
+        ("prices: {m: {input: 3.0}}", "1:10 prices.m.output: is missing"),
+        ("agents: {}", "1:1 agents: unknown key (did you mean agent?)"),
+        ("keep_recent: 3", "1:1 keep_recent: unknown key in this section (did you mean agent.compression.keep_recent?)"),
+        ("agent: {timezone: ../../etc/passwd}", "1:19 agent.timezone: is not a time zone of the IANA list, such as Europe/Berlin"),
+        ("<<: {http: {}}", None),
+    ],
+)  # fmt: skip
+def test_a_fault_is_said_in_plain_words(tmp_path: Path, text: str, complaint: str | None) -> None:
+    [found] = complaints(tmp_path, text)
+    assert complaint is None or found == complaint
+
+
+JOB = "schedule: [{name: a, prompt: x, deliver_to: web:a, %s}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("agent: {compression: {keep_recent: 60}}", "agent.compression.keep_recent: keep_recent (60) must be smaller"),
+        ("agent: {compression: {trigger_messages: 8}}", "agent.compression.trigger_messages: keep_recent (8) must be"),
+        ("http: {host: 0.0.0.0}", "http.host: other machines could reach this without a secret"),
+        ("http: {host: '::', token: ''}", "http.host: other machines could reach this without a secret"),
+        ("agent: {provider: clod}", "agent.provider: there is no provider of this name; there are: claude, local, none"),
+        ("agent: {fallback: [local, lokal]}", "agent.fallback[1]: there is no provider of this name"),
+        ("agent: {fallback: [auto]}", "agent.fallback[0]: there is no provider of this name"),
+        ("agent: {compression: {provider: x}}", "agent.compression.provider: there is no provider of this name"),
+        (JOB % "every: 1h, cron: 0 8 * * *", "schedule[0].every: exactly one of cron, every, at must be set"),
+        (JOB % "at: null", "schedule[0]: exactly one of cron, every, at must be set"),
+        ("schedule: [{name: a, every: 1h, deliver_to: web:a}]", "schedule[0]: exactly one of prompt, command"),
+        (JOB % "cron: 0 0 30 2 *", "schedule[0].cron: never occurs"),
+        (JOB % "cron: '0 8 * *'", "schedule[0].cron: is not a cron expression"),
+        (JOB % "cron: '@often'", "schedule[0].cron: is not a cron expression"),
+        (JOB % "at: '10:30'", "schedule[0].at: must be a date and time such as"),
+        (JOB.replace("web:a", "mqtt:a") % "every: 1h", "schedule[0].deliver_to: the transport of this address is disabled"),
+        (JOB.replace("web:a", "wbe:a") % "every: 1h", "schedule[0].deliver_to: the transport of this address does not ex"),
+        (JOB.replace("web:a", "web") % "every: 1h", "schedule[0].deliver_to: must be transport:name"),
+        (JOB % "every: 1h}, {name: a, every: 2h, prompt: x, deliver_to: web:a", "schedule[1].name: schedule[0] has this"),
+        ("people: {a: {identities: ['m:x']}, b: {identities: ['m:x']}}", "people.b.identities[0]: this identity is liste"),
+        ("people: {a: {identities: ['m:x', 'm:x']}}", "people.a.identities[1]: this identity is listed for a already"),
+    ],
+)  # fmt: skip
+def test_impossible_combinations_are_faults(tmp_path: Path, text: str, complaint: str) -> None:
+    [found] = complaints(tmp_path, text)
+    assert found.partition(" ")[2].startswith(complaint)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_loopback_needs_no_token(tmp_path: Path, host: str) -> None:
+    assert loaded(tmp_path, f"http: {{host: '{host}'}}").http.host == host
+
+
+def test_other_hosts_need_a_token(tmp_path: Path) -> None:
+    token = loaded(tmp_path, "http: {host: 0.0.0.0, token: t}").http.token
+    assert token is not None
+    assert token.get_secret_value() == "t"
+
+
+ASKED_TOO_EARLY = {
+    ("store",): "store: postgresql://db",
+    ("agent", "while_busy"): "agent: {while_busy: steer}",
+    ("agent", "skills_dir"): "agent: {skills_dir: skills}",
+    ("agent", "approver", "mode"): "agent: {approver: {mode: pattern}}",
+    ("agent", "compression", "trigger_tokens"): "agent: {compression: {trigger_tokens: 9000}}",
+    ("agent", "compression", "quiet_after"): "agent: {compression: {quiet_after: 10m}}",
+    ("agent", "compression", "daily_tokens"): "agent: {compression: {daily_tokens: 5}}",
+    ("projects",): "projects: {garden: ['web:a']}",
+    ("sessions", "reset"): "sessions: {reset: daily}",
+    ("sessions", "retention"): "sessions: {retention: 90d}",
+    ("schedule", "*", "command"): "schedule: [{name: a, every: 1h, command: x, deliver_to: web:a}]",
+    ("schedule", "*", "condition"): JOB % "every: 1h, condition: x",
+    ("schedule", "*", "session"): JOB % "every: 1h, session: isolated",
+    ("schedule", "*", "jitter"): JOB % "every: 1h, jitter: 1m",
+    ("schedule", "*", "timeout"): JOB % "every: 1h, timeout: 1m",
+    ("schedule", "*", "overlap"): JOB % "every: 1h, overlap: queue",
+    ("embeddings",): "embeddings: {provider: local}",
+    ("transcriber",): "transcriber: {kind: openai}",
+    ("docs", "paths"): "docs: {paths: [a]}",
+    ("mcp_servers",): "mcp_servers: {a: {url: x}}",
+    ("budgets",): "budgets: {ada: 5}",
+}
+
+
+@pytest.mark.parametrize("pattern", [pattern for pattern, _ in NOT_YET], ids=".".join)
+def test_what_does_not_exist_yet_is_refused_and_not_ignored(tmp_path: Path, pattern: tuple[str, ...]) -> None:
+    [found] = complaints(tmp_path, ASKED_TOO_EARLY[pattern])
+    key = ".".join(pattern).replace(".*", "[0]")
+    assert f" {key}: not available in this version yet" in found
+
+
+def test_a_schedule_is_read(tmp_path: Path) -> None:
+    text = """\
+transports: {mqtt: {enabled: true}}
+schedule:
+  - {name: a, cron: "@daily", timezone: Europe/Berlin, prompt: x, deliver_to: mqtt:ada/kitchen, grace: 36h}
+  - {name: b, every: 90m, prompt: x, deliver_to: terminal:ada, misfire: all}
+  - {name: c, at: 2027-03-01T08:30, prompt: x, deliver_to: web:local}
+  - {name: d, at: "2027-03-01T08:30:00+02:00", prompt: x, deliver_to: web:local}
+"""
+    daily, often, once, exact = loaded(tmp_path, text).schedule
+    assert (daily.cron, daily.timezone, daily.grace, daily.misfire) == ("0 0 * * *", "Europe/Berlin", 129600.0, "once")
+    assert (often.every, often.misfire) == (5400.0, "all")
+    assert once.at == datetime(2027, 3, 1, 8, 30)
+    assert exact.at == datetime.fromisoformat("2027-03-01T08:30:00+02:00")
+
+
+def test_zero_means_the_default_number_of_messages() -> None:  # P8
+    zero = Compression(trigger_messages=0, keep_recent=0)
+    assert (zero.count_mark, zero.kept_messages) == (60, 8)
+    assert (zero.trigger_messages, zero.keep_recent) == (0, 0)
+    assert (Compression(trigger_messages=20).count_mark, Compression(keep_recent=3).kept_messages) == (20, 3)
+
+
+def test_what_is_printed_reads_back_the_same() -> None:
+    assert Config.model_validate_json(Config().model_dump_json()) == Config()
+
+
+@pytest.mark.parametrize(
+    ("env", "place"),
+    [
+        ({"XDG_CONFIG_HOME": "xdg"}, "xdg/clew/clew.yaml"),
+        ({"HOME": "home"}, "home/.config/clew/clew.yaml"),
+        ({"XDG_CONFIG_HOME": "xdg"}, "clew.yaml"),
+        ({"CLEW_CONFIG": "mine.yaml"}, "mine.yaml"),
+    ],
+)
+def test_the_file_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], place: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("xdg/clew/clew.yaml", "clew.yaml") if place == "clew.yaml" else (place,):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    assert find_config(None, env) == Path(place)
+    Path("given.yaml").touch()
+    assert find_config("given.yaml", env) == Path("given.yaml")
+
+
+def test_without_a_file_the_places_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="no config file found") as caught:
+        find_config(None, {"XDG_CONFIG_HOME": "/nowhere"})
+    assert "./clew.yaml, /nowhere/clew/clew.yaml, /etc/clew/clew.yaml" in str(caught.value)
+    assert "clew init" in caught.value.hint
+
+
+def test_a_named_file_that_is_missing_is_not_replaced_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("clew.yaml").touch()
+    with pytest.raises(ConfigError, match=r"gone\.yaml: there is no such file \(named by --config\)"):
+        find_config("gone.yaml", {})
+    with pytest.raises(ConfigError, match=r"gone\.yaml: there is no such file \(named by \$CLEW_CONFIG\)"):
+        find_config(None, {"CLEW_CONFIG": "gone.yaml"})
+
+
+def test_each_error_has_its_exit_code() -> None:
+    codes = {each.__name__: each.exit_code for each in (ClewError, StoreError, UsageError, NotFound, ConfigError)}
+    assert codes == {"ClewError": 1, "StoreError": 1, "UsageError": 2, "NotFound": 3, "ConfigError": 78}
