@@ -56,9 +56,10 @@ class OpenAIRecord(Record):
 class OpenAIEmulator(Emulator[OpenAIRecord]):
     """Give `base_url` to a client. See `Emulator` for faults, holds and records.
 
-    Scripts speak in Anthropic blocks and stop reasons here, too. `window` in tokens: a longer request is refused in
-    the form that `overflow` names; vLLM reserves `max_tokens` in it. `models` has each model's extra fields in
-    `GET /v1/models`, e.g. `{"qwen": {"meta": {"n_ctx_train": 32768}}}`. `n_ctx` in tokens is what `GET /props` tells;
+    Scripts speak in Anthropic blocks and stop reasons here, too, and a fault's `details` are fields of the error
+    object, e.g. `{"code": "insufficient_quota"}`. `window` in tokens: a longer request is refused in the form that
+    `overflow` names; vLLM reserves `max_tokens` in it. `models` has each model's extra fields in `GET /v1/models`,
+    e.g. `{"qwen": {"meta": {"n_ctx_train": 32768}}}`. `n_ctx` in tokens is what `GET /props` tells;
     without it there is no such path. `api_key` None asks for none. `cache_step` and `cache_minimum` in tokens: cached
     tokens are reported in multiples of the step, and as 0 below the minimum; `caching` False leaves them out.
     """
@@ -106,7 +107,9 @@ class OpenAIEmulator(Emulator[OpenAIRecord]):
         return OpenAIRecord(request_id, path, headers, started)
 
     def _error_body(self, error: Rejected, record: OpenAIRecord) -> JsonObject:
-        return {"error": {"message": error.message, "type": error.type, "param": None, "code": None, **error.fields}}
+        shown = {"message": error.message, "type": error.type, "param": None, "code": None, **error.fields}
+        details = shown.pop("details", {})
+        return {"error": {**shown, **details}}
 
     def _authenticate(self, record: OpenAIRecord) -> None:
         key = record.headers.get("authorization", "").removeprefix("Bearer ")

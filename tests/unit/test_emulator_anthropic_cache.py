@@ -134,6 +134,16 @@ def test_a_marker_in_front_of_the_hit_is_refreshed_too() -> None:
     assert cache.look(request(base), 400).read == 40
 
 
+def test_an_expired_marker_in_front_of_the_hit_is_not_written_again() -> None:
+    cache = Cache()
+    base, tail = text(40, "base"), text(60, "tail", MARK)
+    marked = {**base, "cache_control": MARK}
+    cache.call(request(marked, tail), 0)
+    assert cache.call(request(base, tail), 200).read == 100
+    assert cache.call(request(marked, tail), 350).read == 100
+    assert cache.look(request(marked), 360).read == 0
+
+
 def test_mixed_lifetimes_are_billed_apart() -> None:
     cache = Cache()
     cache.call(request(text(10, "a", HOUR)))

@@ -221,7 +221,7 @@ def test_prefill_only_on_old_models() -> None:
 
 def test_a_prompt_longer_than_the_window() -> None:
     assert end("claude-haiku-4-5", user("so"), total=208_310) == "prompt is too long: 208310 tokens > 200000 maximum"
-    assert end("claude-haiku-4-5", user("so"), total=199_999, max_tokens=64_000) is None
+    assert end("claude-haiku-4-5", user("so"), total=200_000, max_tokens=64_000) is None
 
 
 def test_an_old_model_adds_the_reply_to_the_prompt() -> None:

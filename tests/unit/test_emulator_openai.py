@@ -160,6 +160,13 @@ async def test_a_dropped_stream_is_a_connection_error(client: openai.AsyncOpenAI
 
 
 @pytest.mark.asyncio
+async def test_the_details_of_a_fault_are_fields_of_the_error(emulator: OpenAIEmulator) -> None:
+    emulator.faults.append(Fault(429, "insufficient_quota", "no money", details={"code": "insufficient_quota"}))
+    error = {"message": "no money", "type": "insufficient_quota", "param": None, "code": "insufficient_quota"}
+    assert await ask(emulator, request(user("hi"))) == (429, {"error": error})
+
+
+@pytest.mark.asyncio
 async def test_a_stall_a_broken_body_and_an_empty_reply(emulator: OpenAIEmulator) -> None:
     stall = Stall()
     emulator.faults += [stall, Malformed("{oops"), Empty()]
