@@ -13,7 +13,8 @@ from pydantic import BaseModel
 class Plugin:
     """A kind that the config can name.
 
-    Config: the model of its section. build: `build(name, settings)` returns the transport, provider or recall; `name` is the section's name.
+    Config: the model of its section. build: `build(name, settings)` returns the transport, provider or recall;
+    `name` is the section's name.
     """
 
     name: str

@@ -46,7 +46,8 @@ class Inbound:
     client_id: the id by which the sender knows the message; it comes back as `Delivery.in_reply_to`.
     sender: the sender's identity on the platform (`<transport>:<sender>` is the identity of the config).
     direct: a chat of one person with clew; False for groups. sent_at, expires_at: seconds since the epoch, UTC.
-    refused: why the adapter cannot take it (malformed, too big …): it is stored as refused and answered with that text, without a model call.
+    refused: why the adapter cannot take it (malformed, too big …): stored as refused and answered with that text, without a
+    model call.
     context: opaque, comes back in the `Delivery` (response topic, correlation data, reply URL).
     """
 
@@ -114,7 +115,7 @@ class Sent:
     ref: str = ""
 
 
-class Retry(Exception):  # noqa: N818 - the names of the port are its vocabulary
+class Retry(Exception):
     """Nothing was sent; try again after `after` seconds (None: back off)."""
 
     def __init__(self, reason: str, after: float | None = None) -> None:
@@ -122,11 +123,11 @@ class Retry(Exception):  # noqa: N818 - the names of the port are its vocabulary
         self.after = after
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """The platform will never take this delivery."""
 
 
-class Unknown(Exception):  # noqa: N818
+class Unknown(Exception):
     """The request left and no answer came: it may or may not have been sent."""
 
 

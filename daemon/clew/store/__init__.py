@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from clew.context.recall import Candidate
+from clew.context.query import Query
+from clew.context.ranking import Candidate
 from clew.messages import Block, Message, Role, Usage
 from clew.transport import Address, Delivery, Inbound, Part, Receipt
 
@@ -274,7 +275,7 @@ class ViewRows:
 class Scope:
     """Who is asking. Made by `Store.scope_for` only; there is no search without one.
 
-    chats: (row, label, from, until) of every chat, and the span of time in it, whose words may be seen; None: the operator sees all.
+    chats: (chat, from, until) of every chat, and the span of time in it, whose words may be seen; None: the operator sees all.
     session: the session that asks, None outside of one. after_seq: its own messages behind this one are in view and not found.
     """
 
@@ -283,8 +284,25 @@ class Scope:
     after_seq: int = 0
 
 
+Ask = Callable[[Callable[[str], int], int], Query | None]
+"""Makes a query of (how many messages hold a word, how many messages there are)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search gave: the query asked (None: there was nothing to ask), hits best first, what stands beside them, and which of
+    the messages asked about may be seen."""
+
+    query: Query | None
+    hits: tuple[Candidate, ...]
+    neighbours: tuple[Candidate, ...]
+    visible: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True)
 class SessionRow:
+    """A session in a listing. `person`: whose direct chat it is in, None for groups."""
+
     id: str
     address: str
     title: str
@@ -293,6 +311,20 @@ class SessionRow:
     messages: int
     compactions: int
     person: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One line of an address's timeline. `seq` grows with every commit; `id` is the sender's own for user messages, ours for replies."""
+
+    seq: int
+    id: str
+    role: Literal["user", "assistant"]
+    text: str
+    at: float
+    sender_name: str = ""
+    in_reply_to: str = ""
+    answers: tuple[str, ...] = ()
 
 
 # Jobs and the outbox ---------------------------------------------------------------------------------------------
@@ -347,6 +379,7 @@ class Store(Protocol):
 
     async def fire(self, job: str, instant: float, next_at: float | None, now: float) -> bool: ...
 
-    async def search(self, scope: Scope, match: str, limit: int) -> list[Candidate]: ...
+    async def search(self, scope: Scope, ask: Ask, limit: int, shown: Sequence[str] = ()) -> Found: ...
 
-    async def changed(self, timeout: float) -> None: ...
+    async def changed(self, seen: int, timeout: float) -> int:
+        """Wait until something changed since `seen` (a number from an earlier call), at most `timeout` seconds."""

@@ -53,8 +53,7 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -
             context=item.context,
         )
         outbox.put(db, reply, session="", turn="", now=now)
-    status = "refused" if verdict.refused else "stored"
-    return Receipt(item.external_id, status, verdict.refused), verdict
+    return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict
 
 
 def _sender(db: sqlite3.Connection, item: Inbound) -> Sender:
@@ -114,6 +113,8 @@ def _store(db: sqlite3.Connection, item: Inbound, sender: Sender, verdict: Verdi
             item.expires_at,
         ),
     )
+    if not verdict.refused:
+        db.execute("INSERT INTO timeline (address, inbox) VALUES (?, ?)", (str(item.address), row.lastrowid))
     for attachment in item.attachments:
         db.execute(
             "INSERT INTO attachments (id, inbox, name, mime, size, ref) VALUES (?, ?, ?, ?, ?, ?)",

@@ -114,5 +114,5 @@ def failed(db: sqlite3.Connection, session: str, error: str, call: ModelCall | N
 
 
 def _compaction(row: Sequence[Any]) -> Compaction:
-    *head, held, model_call, undone_at, hold = row
-    return Compaction(*head, tuple(json.loads(held)), model_call, undone_at, hold)
+    named = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    return Compaction(**{**named, "held": tuple(json.loads(named["held"]))})

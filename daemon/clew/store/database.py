@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import aiosqlite
 
@@ -99,7 +99,7 @@ class Database:
         write = _Write(run, relaxed)
         self._waiting.append(write)
         self._wake.set()
-        return await asyncio.shield(write.future)  # type: ignore[return-value]  # the future of `run`'s own result
+        return cast(T, await asyncio.shield(write.future))
 
     async def _write_groups(self) -> None:
         while True:
@@ -148,8 +148,8 @@ async def _run(
     **kwargs: P.kwargs,
 ) -> T:
     # aiosqlite's public calls are one hop per statement; a whole transaction in one hop costs a third and cannot be interleaved.
-    result: T = await connection._execute(function, connection._conn, *args, **kwargs)
-    return result
+    hop: Any = connection._execute
+    return cast(T, await hop(function, connection._conn, *args, **kwargs))
 
 
 def _snapshot(db: sqlite3.Connection, run: Callable[[sqlite3.Connection], T]) -> T:

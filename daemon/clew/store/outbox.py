@@ -13,11 +13,16 @@ _COLUMNS = "id, address, text, parts, created, in_reply_to, answers, context, se
 
 def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> str:
     """Store a reply. Returns its id."""
+    identifier, number = _insert(db, reply, "sent" if reply.instant else "pending", session, turn, now)
+    db.execute("INSERT INTO timeline (address, outbox) VALUES (?, ?)", (str(reply.address), number))
+    return identifier
+
+
+def _insert(db: sqlite3.Connection, reply: Reply, state: str, session: str, turn: str, now: float) -> tuple[str, int]:
     identifier = new_id()
-    state = "sent" if reply.instant else "pending"
-    db.execute(
+    number: int = db.execute(
         "INSERT INTO outbox (id, state, transport, address, session, turn, text, parts, in_reply_to, answers, context,"
-        " next_at, created, settled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " next_at, created, settled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
         (
             identifier,
             state,
@@ -34,16 +39,15 @@ def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: floa
             now,
             now if reply.instant else None,
         ),
-    )
-    return identifier
+    ).fetchone()[0]
+    return identifier, number
 
 
 def draft(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> Delivery:
     """The row of a reply that is still being written, made before its first preview is shown."""
     row = db.execute(f"SELECT {_COLUMNS} FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone()
     if row is None:
-        identifier = put(db, reply, session, turn, now)
-        db.execute("UPDATE outbox SET state = 'draft' WHERE id = ?", (identifier,))
+        identifier, _ = _insert(db, reply, "draft", session, turn, now)
         row = db.execute(f"SELECT {_COLUMNS} FROM outbox WHERE id = ?", (identifier,)).fetchone()
     return _delivery(row)
 
@@ -54,7 +58,7 @@ def previewed(db: sqlite3.Connection, delivery: str, ref: str) -> None:
 
 def complete(db: sqlite3.Connection, turn: str, reply: Reply, now: float) -> str | None:
     """Turn the draft of `turn` into `reply`. None: it had none."""
-    row = db.execute("SELECT id FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone()
+    row = db.execute("SELECT id, number FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone()
     if row is None:
         return None
     parts = json.dumps([part.text for part in reply.parts], ensure_ascii=False)
@@ -62,6 +66,7 @@ def complete(db: sqlite3.Connection, turn: str, reply: Reply, now: float) -> str
         "UPDATE outbox SET state = 'pending', text = ?, parts = ?, next_at = ? WHERE id = ?",
         (reply.text, parts, now, row[0]),
     )
+    db.execute("INSERT INTO timeline (address, outbox) VALUES (?, ?)", (str(reply.address), row[1]))
     return str(row[0])
 
 
@@ -126,7 +131,7 @@ def listing(db: sqlite3.Connection, states: tuple[str, ...]) -> list[dict[str, A
 def counts(db: sqlite3.Connection) -> dict[str, int]:
     """Rows by state, for metrics; `sent` is left out."""
     rows = db.execute("SELECT state, count(*) FROM outbox WHERE state IN ('pending', 'sending', 'unknown', 'dead') GROUP BY 1")
-    return {state: count for state, count in rows}
+    return dict(rows.fetchall())
 
 
 def _delivery(row: tuple[Any, ...]) -> Delivery:

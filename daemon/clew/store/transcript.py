@@ -7,7 +7,7 @@ from typing import Any
 
 from clew.clock import new_id
 from clew.context.text import INDEX_VERSION, index_text, tokens
-from clew.messages import Message, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json
+from clew.messages import Block, Message, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json
 from clew.store import NewMessage
 
 COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
@@ -21,18 +21,19 @@ def message(row: Sequence[Any]) -> Message:
 
 def append(db: sqlite3.Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]) -> tuple[Message, ...]:
     """Append messages and index them."""
-    seq: int = db.execute("SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?", (session,)).fetchone()[0]
-    stored = []
-    for seq, each in enumerate(new, seq + 1):
-        stored.append(_append(db, session, chat, turn, seq, each))
-    return tuple(stored)
+    last: int = db.execute("SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?", (session,)).fetchone()[0]
+    return tuple(_append(db, session, chat, turn, seq, each) for seq, each in enumerate(new, last + 1))
 
 
 def _append(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int, new: NewMessage) -> Message:
-    identifier = new_id()
-    number = db.execute(
+    return restore(db, session, chat, turn, seq, new_id(), new)
+
+
+def restore(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int, identifier: str, new: NewMessage) -> Message:
+    """Put a message with this id at this place, and index it."""
+    number: int = db.execute(
         "INSERT INTO messages (id, session, seq, chat, role, blocks, sender, sender_name, turn, metadata, at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
         (
             identifier,
             session,
@@ -46,17 +47,15 @@ def _append(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int
             json.dumps(dict(new.metadata), ensure_ascii=False),
             new.at,
         ),
-    ).lastrowid
-    stored = Message(identifier, seq, new.role, new.blocks, new.at, new.sender, new.sender_name, turn)
-    assert number is not None
-    _index(db, number, chat, searchable(stored), delete=False)
-    return stored
+    ).fetchone()[0]
+    _index(db, number, chat, searchable(new.blocks), delete=False)
+    return Message(identifier, seq, new.role, new.blocks, new.at, new.sender, new.sender_name, turn)
 
 
-def searchable(message: Message) -> str:
+def searchable(blocks: Iterable[Block]) -> str:
     """The text by which a message is found: its words, the arguments of its calls, the text of its results."""
     pieces = []
-    for block in message.blocks:
+    for block in blocks:
         match block:
             case Text(text) | ToolResult(text=text):
                 pieces.append(text)
@@ -93,7 +92,7 @@ def forget(db: sqlite3.Connection, session: str) -> int:
     """Take a session's messages out of the index and delete them. Returns their number."""
     rows = db.execute(f"SELECT number, chat, {COLUMNS} FROM messages WHERE session = ?", (session,)).fetchall()
     for number, chat, *row in rows:
-        _index(db, number, chat, searchable(message(row)), delete=True)
+        _index(db, number, chat, searchable(message(row).blocks), delete=True)
     db.execute("DELETE FROM document_frequency WHERE messages <= 0")
     db.execute("DELETE FROM messages WHERE session = ?", (session,))
     return len(rows)
@@ -110,7 +109,7 @@ def rebuild(db: sqlite3.Connection) -> int:
     db.execute("DELETE FROM document_frequency")
     rows = 0
     for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number").fetchall():
-        _index(db, number, chat, searchable(message(row)), delete=False)
+        _index(db, number, chat, searchable(message(row).blocks), delete=False)
         rows += 1
     db.execute(
         "INSERT INTO meta (key, value) VALUES ('index_version', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",

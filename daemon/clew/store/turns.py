@@ -29,6 +29,16 @@ from clew.transport import Address
 _ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job"
 
 
+def claimable(db: sqlite3.Connection, now: float) -> bool:
+    """Whether a claim may find something; asked of a reader, so that looking costs no write."""
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new')"
+        " OR EXISTS (SELECT 1 FROM turns WHERE state = 'running' AND lease_until <= ?)",
+        (now,),
+    ).fetchone()
+    return bool(row[0])
+
+
 def claim(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
     """The next turn that may run: one whose lease ended, else the oldest waiting arrival whose session is free."""
     return _resume(db, owner, now, lease) or _begin(db, owner, now, lease, merging)
@@ -72,7 +82,7 @@ def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging
 
 def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: bool) -> tuple[Item, ...]:
     rows = db.execute(f"SELECT {_ITEM} FROM inbox WHERE chat = ? AND state = 'new' AND id >= ? ORDER BY id", (chat, first)).fetchall()
-    items = []
+    items: list[Item] = []
     for row in rows:
         item = _item(row)
         if items and not (merges and item.kind == kind == "message"):

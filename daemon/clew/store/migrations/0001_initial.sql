@@ -301,6 +301,14 @@ CREATE INDEX outbox_open ON outbox (transport, address, number) WHERE state IN (
 CREATE INDEX outbox_turn ON outbox (turn);
 CREATE INDEX outbox_address ON outbox (address, number);
 
+CREATE TABLE timeline (                             -- what was said at an address, both ways, in the order of commits
+  seq INTEGER PRIMARY KEY,
+  address TEXT NOT NULL,
+  inbox INTEGER REFERENCES inbox ON DELETE CASCADE,
+  outbox INTEGER REFERENCES outbox ON DELETE CASCADE
+) STRICT;
+CREATE INDEX timeline_address ON timeline (address, seq);
+
 -- Clock -----------------------------------------------------------------------------------------------------------
 
 CREATE TABLE jobs (

@@ -1,0 +1,194 @@
+"""Sessions as people handle them: listed, shown, exported, imported, deleted, verified."""
+
+import json
+import sqlite3
+from typing import Any
+
+from clew.errors import NotFound, UsageError
+from clew.messages import blocks_from_json
+from clew.store import NewMessage, Said, SessionRow, accept, compactions, transcript, turns
+from clew.transport import Inbound
+
+EXPORT_FORMAT = 1
+
+_LISTING = (
+    "SELECT s.id, c.address, s.title, s.created,"
+    " coalesce((SELECT max(at) FROM messages WHERE session = s.id), s.created) AS updated,"
+    " (SELECT count(*) FROM messages WHERE session = s.id),"
+    " (SELECT count(*) FROM compactions WHERE session = s.id AND undone_at IS NULL), c.person"
+    " FROM sessions AS s JOIN chats AS c ON c.id = s.chat"
+)
+
+
+def listing(db: sqlite3.Connection, address: str | None = None, limit: int = 1000) -> list[SessionRow]:
+    """Sessions, the one used last first; of one chat where `address` is given."""
+    rows = db.execute(
+        f"{_LISTING} WHERE ? IS NULL OR c.address = ? ORDER BY updated DESC, s.created DESC LIMIT ?", (address, address, limit)
+    )
+    return [SessionRow(*row) for row in rows]
+
+
+def find(db: sqlite3.Connection, prefix: str) -> SessionRow:
+    """The session whose id is `prefix` or begins with it alone. Raises NotFound, or UsageError where several do."""
+    escaped = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    rows = db.execute(f"{_LISTING} WHERE s.id LIKE ? ESCAPE '\\' ORDER BY s.id LIMIT 6", (f"{escaped}%",)).fetchall() if prefix else []
+    if not rows:
+        raise NotFound(f"There is no session {prefix!r}.", hint="`clew session list` shows those that are.")
+    if len(rows) > 1 and rows[0][0] != prefix:
+        some = ", ".join(row[0] for row in rows[:5])
+        raise UsageError(f"{prefix!r} is the beginning of several sessions: {some}.", hint="Give more characters of the id.")
+    return SessionRow(*rows[0])
+
+
+def current(db: sqlite3.Connection, address: str) -> str | None:
+    """The session that the next message at `address` joins."""
+    row = db.execute("SELECT session FROM chats WHERE address = ?", (address,)).fetchone()
+    return row[0] if row else None
+
+
+def attach(db: sqlite3.Connection, address: str, session: str | None) -> None:
+    """Let the next message at `address` join `session`; None: a new one. The session's own chat keeps it too."""
+    db.execute("UPDATE chats SET session = ? WHERE address = ?", (session, address))
+
+
+def open_chat(db: sqlite3.Connection, item: Inbound, person: str, now: float, title: str) -> str:
+    """Make a session at the address of `item` and let its next message join it."""
+    return turns.new_session(db, accept.chat_for(db, item, person, now), now, title)
+
+
+def retitle(db: sqlite3.Connection, session: str, title: str) -> None:
+    db.execute("UPDATE sessions SET title = ? WHERE id = ?", (title, session))
+
+
+def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
+    """Everything of a session as plain values; `load` gives an equal one back."""
+    row = find(db, session)
+    messages = db.execute(
+        "SELECT m.id, seq, role, blocks, sender, sender_name, turn, metadata, at, c.address FROM messages AS m"
+        " JOIN chats AS c ON c.id = m.chat WHERE session = ? ORDER BY seq",
+        (row.id,),
+    )
+    names = ("id", "seq", "role", "blocks", "sender", "sender_name", "turn", "metadata", "at", "address")
+    exported = []
+    for each in messages:
+        message = dict(zip(names, each, strict=True))
+        exported.append(message | {"blocks": json.loads(message["blocks"]), "metadata": json.loads(message["metadata"])})
+    direct = db.execute("SELECT direct FROM chats WHERE address = ?", (row.address,)).fetchone()[0]
+    return {
+        "clew": EXPORT_FORMAT,
+        "session": {"id": row.id, "address": row.address, "direct": bool(direct), "title": row.title, "created": row.created},
+        "messages": exported,
+        "compactions": [_table_row(db, "compactions", each.id) for each in compactions.listing(db, row.id)],
+        "pins": _rows(db, "SELECT message, by, at FROM pins WHERE session = ? ORDER BY message", row.id),
+        "model_calls": _rows(db, "SELECT * FROM model_calls WHERE session = ? ORDER BY started, id", row.id),
+    }
+
+
+def _table_row(db: sqlite3.Connection, table: str, identifier: str) -> dict[str, Any]:
+    return _rows(db, f"SELECT * FROM {table} WHERE id = ?", identifier)[0]
+
+
+def _rows(db: sqlite3.Connection, sql: str, *values: Any) -> list[dict[str, Any]]:
+    found = db.execute(sql, values)
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def load(db: sqlite3.Connection, data: dict[str, Any], now: float) -> str:
+    """Import what `export` gave. Returns the session's id. Raises UsageError where it is no export, or the session is here already."""
+    try:
+        session = data["session"]
+        if data["clew"] != EXPORT_FORMAT:
+            raise UsageError(f"This export has format {data['clew']}, which this version does not know.")
+        if db.execute("SELECT 1 FROM sessions WHERE id = ?", (session["id"],)).fetchone():
+            raise UsageError(f"The session {session['id']} is here already.", hint="Delete it first, or keep the one that is here.")
+        _insert(db, data, session, now)
+    except (KeyError, TypeError, ValueError, AttributeError, sqlite3.IntegrityError) as error:
+        raise UsageError(f"This is not an export of a clew session ({type(error).__name__}: {error}).") from None
+    return str(session["id"])
+
+
+def _insert(db: sqlite3.Connection, data: dict[str, Any], session: dict[str, Any], now: float) -> None:
+    home = _chat(db, session["address"], session["direct"], now)
+    db.execute(
+        "INSERT INTO sessions (id, chat, title, created) VALUES (?, ?, ?, ?)",
+        (session["id"], home, session["title"], session["created"]),
+    )
+    for message in data["messages"]:
+        new = NewMessage(
+            message["role"],
+            blocks_from_json(json.dumps(message["blocks"])),
+            message["at"],
+            message["sender"],
+            message["sender_name"],
+            message["metadata"],
+        )
+        chat = _chat(db, message["address"], session["direct"], now)
+        transcript.restore(db, session["id"], chat, message["turn"], message["seq"], message["id"], new)
+    for table, rows in (("compactions", data["compactions"]), ("model_calls", data["model_calls"])):
+        for row in rows:
+            _restore(db, table, row)
+    for pin in data["pins"]:
+        _restore(db, "pins", {"session": session["id"], **pin})
+
+
+def _restore(db: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
+    columns = {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
+    if not columns.issuperset(row):
+        raise ValueError(f"{table}: unknown field")
+    names = ", ".join(row)
+    db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
+
+
+def _chat(db: sqlite3.Connection, address: str, direct: bool, now: float) -> int:
+    db.execute(
+        "INSERT INTO chats (address, transport, direct, created) VALUES (?, ?, ?, ?) ON CONFLICT (address) DO NOTHING",
+        (address, address.partition(":")[0], int(direct), now),
+    )
+    row = db.execute("SELECT id FROM chats WHERE address = ?", (address,)).fetchone()
+    return int(row[0])
+
+
+def delete(db: sqlite3.Connection, session: str) -> int:
+    """Delete a session with all that hangs on it. Returns the number of messages. Raises UsageError while a turn of it runs."""
+    running = db.execute("SELECT 1 FROM turns WHERE session = ? AND state IN ('running', 'waiting')", (session,)).fetchone()
+    if running:
+        raise UsageError(f"A turn of session {session} is running.", hint="Wait for its reply, or write /stop in its chat, then try again.")
+    gone = transcript.forget(db, session)
+    db.execute("DELETE FROM outbox WHERE session = ? AND state != 'sending'", (session,))
+    db.execute("UPDATE inbox SET text = '' WHERE turn IN (SELECT id FROM turns WHERE session = ?)", (session,))
+    db.execute("UPDATE chats SET session = NULL WHERE session = ?", (session,))
+    db.execute("DELETE FROM sessions WHERE id = ?", (session,))
+    return gone
+
+
+def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, newest: bool = True) -> list[Said]:
+    """What was said at `address` behind place `after` of its timeline, oldest first: the `newest` or else the first `limit` of it."""
+    rows = db.execute(
+        "SELECT t.seq, coalesce(o.id, i.client_id), CASE WHEN o.id IS NULL THEN 'user' ELSE 'assistant' END, coalesce(o.text, i.text),"
+        " coalesce(o.created, i.received), coalesce(i.sender_name, ''), coalesce(o.in_reply_to, ''), coalesce(o.answers, '[]')"
+        " FROM timeline AS t LEFT JOIN inbox AS i ON i.id = t.inbox LEFT JOIN outbox AS o ON o.number = t.outbox"
+        f" WHERE t.address = ? AND t.seq > ? ORDER BY t.seq {'DESC' if newest else 'ASC'} LIMIT ?",
+        (address, after, limit),
+    ).fetchall()
+    said = [Said(*places, answers=tuple(json.loads(answers))) for *places, answers in rows]
+    return said[::-1] if newest else said
+
+
+def verify(db: sqlite3.Connection, session: str) -> list[str]:
+    """What is wrong with a session, in words; empty where each message is in exactly one of window, summary, taken back (promise 6)."""
+    problems: list[str] = []
+    seqs = [seq for (seq,) in db.execute("SELECT seq FROM messages WHERE session = ? ORDER BY seq", (session,))]
+    if seqs != list(range(1, len(seqs) + 1)):
+        problems.append("the transcript has gaps")
+    chain = [each for each in compactions.listing(db, session) if each.undone_at is None]
+    covered, parent = 0, None
+    for each in chain:
+        if each.parent != parent:
+            problems.append(f"compaction {each.id} does not revise the one before it")
+        if each.from_seq != covered + 1 or each.to_seq < each.from_seq:
+            problems.append(f"compaction {each.id} covers {each.from_seq}-{each.to_seq}, but {covered + 1} comes next")
+        covered, parent = each.to_seq, each.id
+    if covered > len(seqs):
+        problems.append("the summary covers messages that are not in the transcript")
+    return problems

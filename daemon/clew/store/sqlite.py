@@ -1,0 +1,281 @@
+"""The store on SQLite: every verb is one transaction, run in one hop."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from clew.messages import Message
+from clew.store import (
+    AccessRequest,
+    Ask,
+    CacheEntry,
+    Claim,
+    Compaction,
+    Decide,
+    Found,
+    Job,
+    ModelCall,
+    Outcome,
+    Person,
+    Reply,
+    Said,
+    Scope,
+    SessionRow,
+    Settlement,
+    Step,
+    Verdict,
+    ViewRows,
+    accept,
+    compactions,
+    health,
+    jobs,
+    outbox,
+    people,
+    search,
+    sessions,
+    transcript,
+    turns,
+)
+from clew.store.database import Database
+from clew.transport import Address, Delivery, Inbound, Receipt
+
+
+class SqliteStore:
+    """One file. Open it with `open`, close it with `close` (its connections live in threads)."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._version = 0
+        self._change = asyncio.Condition()
+
+    @classmethod
+    async def open(cls, path: Path, now: float, *, read_only: bool = False) -> Self:
+        """Open and migrate. Raises StoreError with what to do."""
+        store = cls(await Database.open(path, now, read_only=read_only))
+        if not read_only and not await store._db.read(transcript.index_is_current):
+            await store._db.write(transcript.rebuild)
+        return store
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    @property
+    def commits(self) -> int:
+        """Write transactions so far."""
+        return self._db.commits
+
+    @property
+    def version(self) -> int:
+        """Grows with every change that somebody may wait for."""
+        return self._version
+
+    async def changed(self, seen: int, timeout: float) -> int:
+        async with self._change:
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._change.wait_for(lambda: self._version != seen)
+            except TimeoutError:
+                pass
+        return self._version
+
+    async def _notify(self) -> None:
+        async with self._change:
+            self._version += 1
+            self._change.notify_all()
+
+    # In ----------------------------------------------------------------------------------------------------------
+
+    async def accept(
+        self, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide
+    ) -> tuple[list[Receipt], list[Verdict]]:
+        result = await self._db.write(accept.accept, transport, items, cursor, now, decide)
+        await self._notify()
+        return result
+
+    async def cursor(self, transport: str) -> str | None:
+        return await self._db.read(accept.cursor, transport)
+
+    # Turns -------------------------------------------------------------------------------------------------------
+
+    async def recover(self, idempotent: frozenset[str], now: float) -> tuple[int, int]:
+        """At a start: void all leases. Returns how many turns were interrupted and how many sends have an unknown outcome."""
+        interrupted = await self._db.write(turns.void_leases)
+        return interrupted, await self._db.write(outbox.recover, idempotent, now)
+
+    async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
+        if not await self._db.read(turns.claimable, now):
+            return None
+        return await self._db.write(turns.claim, owner, now, lease, merging)
+
+    async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
+        return await self._db.write(turns.record, claim, step)
+
+    async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
+        result = await self._db.write(turns.finish, claim, outcome, replies, now)
+        await self._notify()
+        return result
+
+    async def draft(self, claim: Claim, reply: Reply, now: float) -> Delivery:
+        return await self._db.write(outbox.draft, reply, claim.session, claim.turn, now)
+
+    async def previewed(self, delivery: Delivery, ref: str) -> None:
+        await self._db.write_relaxed(outbox.previewed, delivery.id, ref)
+
+    async def attempts(self, turn: str) -> int:
+        return await self._db.read(turns.attempts, turn)
+
+    async def tool_states(self, turn: str) -> dict[str, str]:
+        return await self._db.read(turns.tool_states, turn)
+
+    # The view ----------------------------------------------------------------------------------------------------
+
+    async def view(self, session: str) -> ViewRows:
+        return await self._db.read(compactions.view, session)
+
+    async def cached(self, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
+        return await self._db.read(compactions.cached, provider, model, hashes, now)
+
+    async def expire_cache(self, now: float) -> None:
+        await self._db.write_relaxed(compactions.expire_cache, now)
+
+    async def compact(self, parent: str | None, new: Compaction, call: ModelCall | None) -> bool:
+        return await self._db.write(compactions.commit, parent, new, call)
+
+    async def compaction_failed(self, session: str, error: str, call: ModelCall | None) -> int:
+        return await self._db.write(compactions.failed, session, error, call)
+
+    async def compactions(self, session: str) -> list[Compaction]:
+        return await self._db.read(compactions.listing, session)
+
+    # Search ------------------------------------------------------------------------------------------------------
+
+    async def scope_for(
+        self, *, session: tuple[str, str, int] | None = None, person: str | None = None, address: str | None = None, operator: bool = False
+    ) -> Scope:
+        """Exactly one of: a session with the address it is answered at and the last row not in view, a person, an address, the operator."""
+        if session is not None:
+            return await self._db.read(search.scope_of_session, *session)
+        if person is not None:
+            return await self._db.read(search.scope_of_person, person)
+        if address is not None:
+            return await self._db.read(search.scope_of_chat, address)
+        if operator:
+            return search.scope_of_operator()
+        raise ValueError("a scope is of somebody")
+
+    async def search(self, scope: Scope, ask: Ask, limit: int, shown: Sequence[str] = ()) -> Found:
+        return await self._db.read(search.search, scope, ask, limit, shown)
+
+    async def around(self, scope: Scope, message: str, before: int, after: int) -> list[Any]:
+        return await self._db.read(search.around, scope, message, before, after)
+
+    # Out ---------------------------------------------------------------------------------------------------------
+
+    async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | None:
+        due = await self._db.read(outbox.next_due, transport)
+        if due is None or due > now:
+            return None
+        return await self._db.write(outbox.claim, transport, now)
+
+    async def next_delivery(self, transport: str) -> float | None:
+        return await self._db.read(outbox.next_due, transport)
+
+    async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None:
+        await self._db.write_relaxed(outbox.settle, delivery.id, result, now)
+        await self._notify()
+
+    async def outbox(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
+        return await self._db.read(outbox.listing, states)
+
+    # People ------------------------------------------------------------------------------------------------------
+
+    async def sync_people(self, configured: Mapping[str, Person], local: Person | None, now: float) -> None:
+        await self._db.write(people.sync, configured, local, now)
+
+    async def access_requests(self, state: str | None = None) -> list[AccessRequest]:
+        return await self._db.read(people.requests, state)
+
+    async def answer_access(self, key: str, approve: bool, role: str, now: float) -> AccessRequest | None:
+        return await self._db.write(people.answer, key, approve, role, now)
+
+    # Jobs --------------------------------------------------------------------------------------------------------
+
+    async def sync_jobs(self, configured: Sequence[Job], now: float) -> None:
+        await self._db.write(jobs.sync, configured, now)
+
+    async def jobs(self) -> list[Job]:
+        return await self._db.read(jobs.listing)
+
+    async def fire(self, job: str, instant: float, next_at: float | None, now: float, text: str, to: Address) -> bool:
+        fired = await self._db.write(jobs.fire, job, instant, next_at, now, text, to)
+        await self._notify()
+        return fired
+
+    async def run_job(self, job: str, now: float, text: str, to: Address) -> bool:
+        fired = await self._db.write(jobs.run_now, job, now, now, text, to)
+        await self._notify()
+        return fired
+
+    async def missed(self, job: str, instants: Sequence[float], next_at: float | None, now: float) -> None:
+        await self._db.write(jobs.missed, job, instants, next_at, now)
+
+    async def job_history(self, job: str, limit: int) -> list[dict[str, Any]]:
+        return await self._db.read(jobs.history, job, limit)
+
+    # Sessions ----------------------------------------------------------------------------------------------------
+
+    async def sessions(self, address: str | None = None, limit: int = 1000) -> list[SessionRow]:
+        return await self._db.read(sessions.listing, address, limit)
+
+    async def find_session(self, prefix: str) -> SessionRow:
+        """Raises NotFound or UsageError."""
+        return await self._db.read(sessions.find, prefix)
+
+    async def current_session(self, address: str) -> str | None:
+        return await self._db.read(sessions.current, address)
+
+    async def attach(self, address: str, session: str | None) -> None:
+        await self._db.write(sessions.attach, address, session)
+
+    async def open_chat(self, item: Inbound, person: str, now: float, title: str = "") -> str:
+        """Make a new session at an address and let its next message join it. Returns the session."""
+        return await self._db.write(sessions.open_chat, item, person, now, title)
+
+    async def transcript(self, session: str, after: int = 0) -> tuple[Message, ...]:
+        return await self._db.read(transcript.between, session, after)
+
+    async def messages(self, ids: Iterable[str]) -> tuple[Message, ...]:
+        return await self._db.read(transcript.by_ids, ids)
+
+    async def export_session(self, session: str) -> dict[str, Any]:
+        return await self._db.read(sessions.export, session)
+
+    async def import_session(self, data: dict[str, Any], now: float) -> str:
+        return await self._db.write(sessions.load, data, now)
+
+    async def delete_session(self, session: str) -> int:
+        return await self._db.write(sessions.delete, session)
+
+    async def verify_session(self, session: str) -> list[str]:
+        return await self._db.read(sessions.verify, session)
+
+    async def history(self, address: str, after: int, limit: int, *, newest: bool = True) -> list[Said]:
+        return await self._db.read(sessions.history, address, after, limit, newest=newest)
+
+    # Health ------------------------------------------------------------------------------------------------------
+
+    async def counts(self) -> dict[str, int]:
+        """Rows that wait or went wrong: inbox_new, outbox_pending, outbox_unknown, outbox_dead, sessions, messages."""
+        return await self._db.read(health.counts)
+
+    async def session_usage(self, session: str) -> health.SessionUsage:
+        return await self._db.read(health.session_usage, session)
+
+    async def check(self) -> list[str]:
+        """What is wrong with the file, in words: SQLite's own check, and the index against the transcript."""
+        return await self._db.write(health.check)
+
+    async def probe(self) -> None:
+        """Raises StoreError unless the store can be read."""
+        await self._db.read(health.probe)
