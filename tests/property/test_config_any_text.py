@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clew.config import Config, load
-from clew.config.units import _as_duration
+from clew.config.units import duration_text
 from clew.errors import ConfigError
 from tests.unit.test_config_sections import PROVIDERS, TRANSPORTS
 
@@ -85,5 +85,5 @@ def test_an_expanded_secret_is_never_in_a_finding(secret: str) -> None:
 
 @given(st.integers(0, 10**9))
 def test_a_duration_prints_as_it_reads(milliseconds: int) -> None:
-    printed = _as_duration(milliseconds / 1000)
+    printed = duration_text(milliseconds / 1000)
     assert re.fullmatch(r"\d+(ms|s|m|h|d)", printed)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.config.units import _as_duration, _as_size
+from clew.config.units import duration_text, size_text
 from tests.unit.test_config_sections import complaints, loaded
 
 
@@ -117,10 +117,10 @@ def test_durations_print_as_they_are_read(tmp_path: Path, text: str) -> None:
     grace = loaded(tmp_path, job).schedule[0].grace
     assert grace is not None
     assert grace == {"500ms": 0.5, "30s": 30, "10m": 600, "36h": 129_600, "7d": 604_800, "0s": 0, "90s": 90}[text]
-    assert _as_duration(grace) == text
+    assert duration_text(grace) == text
 
 
 @pytest.mark.parametrize(("text", "value"), [("128KiB", 131_072), ("2MiB", 2_097_152), ("2049B", 2049), ("4096", 4096)])
 def test_sizes_are_read(tmp_path: Path, text: str, value: int) -> None:
     assert loaded(tmp_path, f"limits: {{message_bytes: {text}}}").limits.message_bytes == value
-    assert _as_size(value).removesuffix("B") in (text.removesuffix("B"), "4Ki")
+    assert size_text(value).removesuffix("B") in (text.removesuffix("B"), "4Ki")

@@ -137,6 +137,11 @@ def test_impossible_combinations_are_faults(tmp_path: Path, text: str, complaint
     assert found.partition(" ")[2].startswith(complaint)
 
 
+def test_the_list_of_faults_is_bounded(tmp_path: Path) -> None:
+    found = complaints(tmp_path, "\n".join(f"key{number}: 1" for number in range(5000)))
+    assert len(found) == 100
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_loopback_needs_no_token(tmp_path: Path, host: str) -> None:
     assert loaded(tmp_path, f"http: {{host: '{host}'}}").http.host == host

@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from clew.config import Config, find_config, load, schema
 from clew.errors import ConfigError
 from clew.plugins import registry
 
+_PYDANTICS_MASK = str(SecretStr("any"))
 _path = click.option("--config", "path", type=click.Path(path_type=Path), help="The config file to read.")
 
 
@@ -90,8 +91,6 @@ def _masked(value: Any, hidden: list[str]) -> Any:
         return [_masked(item, hidden) for item in value]
     if not isinstance(value, str):
         return value
-    if set(value) == {"*"}:  # what pydantic puts for a secret
-        return "***"
-    for text in hidden:
+    for text in [_PYDANTICS_MASK, *hidden]:
         value = value.replace(text, "***")
     return value

@@ -92,7 +92,8 @@ def load(path: str | Path, *, transports: Models, providers: Models, env: Mappin
         config._credentials = frozenset(expansion.credentials)
         _unusable(report, config)
     if report.findings or not config:
-        raise ConfigError(findings=sorted(report.findings, key=lambda each: (each.line, each.column)))
+        hint = f"only {len(report.findings)} of the faults are listed" if report.full else ""
+        raise ConfigError(findings=sorted(report.findings, key=lambda each: (each.line, each.column)), hint=hint)
     return config
 
 

@@ -16,6 +16,9 @@ from clew.errors import Finding
 SHORTEST_SECRET = 4
 """Characters; shorter texts occur in messages by chance."""
 
+MAX_FINDINGS = 100
+"""Faults that are reported; with more of them the file is not what it was meant to be."""
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -30,13 +33,18 @@ class Report:
         self.file = file
         self.root = root
         self.hidden = set(hidden)
-        self.findings = list(findings)
+        self.findings = list(findings)[:MAX_FINDINGS]
         self._keys = {finding.key for finding in self.findings}
+
+    @property
+    def full(self) -> bool:
+        """Whether no more faults are taken."""
+        return len(self.findings) >= MAX_FINDINGS
 
     def fault(self, path: yaml.Path, message: str, nearest: str = "", *, at_key: bool = False) -> None:
         """Notes that the value at `path` (or, with `at_key`, its key) is wrong."""
         key = yaml.shown(path)
-        if key in self._keys:
+        if key in self._keys or self.full:
             return
         self._keys.add(key)
         mark = self._mark(path, at_key)
@@ -56,7 +64,7 @@ class Report:
 
     def _errors(self, model: type[BaseModel], errors: list[ErrorDetails], path: yaml.Path, common: Sequence[str]) -> None:
         wrong: dict[yaml.Path, list[str]] = {}
-        for error in errors:
+        for error in errors[:MAX_FINDINGS]:
             *_, (found, node) = yaml.nodes(self.root, (*path, *error["loc"]))
             if error["type"] == "extra_forbidden":
                 message, nearest = unknown(model, found[len(path) :], common)

@@ -101,7 +101,7 @@ def _none_if_empty(value: object) -> object:
 Zone = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_zone)]
 Cron = Annotated[str, Field(max_length=200), AfterValidator(_cron)]
 Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]
-Colons = Annotated[str, Field(max_length=512), AfterValidator(_address)]
+Address = Annotated[str, Field(max_length=512), AfterValidator(_address)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Text = Annotated[str, Field(max_length=100_000)]
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_none_if_empty)]
@@ -119,7 +119,7 @@ class Http(Settings):
 
     host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8130
-    public_url: Annotated[str, Field(max_length=2000)] | None = None
+    public_url: Annotated[str, Field(pattern=r"^https?://[^/\s]+", max_length=2000)] | None = None
     token: OptionalSecret = None
 
 
@@ -222,7 +222,7 @@ class Person(Settings):
 
     role: Literal["owner", "member", "guest"] = "member"
     timezone: Zone | None = None
-    identities: Annotated[tuple[Colons, ...], Field(max_length=100)] = ()
+    identities: Annotated[tuple[Address, ...], Field(max_length=100)] = ()
 
 
 class Access(Settings):
@@ -253,7 +253,7 @@ class Job(Settings):
     prompt: Text | None = None
     command: Text | Annotated[tuple[str, ...], Field(max_length=1000)] | None = None
     condition: Text | None = None
-    deliver_to: Colons
+    deliver_to: Address
     session: Name = "chat"
     misfire: Literal["skip", "once", "all"] = "once"
     grace: Duration | None = None
@@ -301,7 +301,7 @@ class Config(Settings):
     providers: Mapping[str, ProviderSection] = {}
     agent: Agent = Agent()
     people: Mapping[Name, Person] = {}
-    projects: Mapping[Name, Annotated[tuple[Colons, ...], Field(max_length=1000)]] = {}
+    projects: Mapping[Name, Annotated[tuple[Address, ...], Field(max_length=1000)]] = {}
     access: Access = Access()
     sessions: Sessions = Sessions()
     transports: Mapping[str, TransportSection] = {}

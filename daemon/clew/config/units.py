@@ -35,14 +35,16 @@ def octets(value: object) -> int:
     return int(found[1]) * BYTES[found[2]]
 
 
-def _as_duration(value: float) -> str:
+def duration_text(value: float) -> str:
+    """`value` seconds as they are written, in the largest unit that fits, to the millisecond."""
     for unit in ("d", "h", "m", "s"):
         if value and value % SECONDS[unit] == 0:
             return f"{int(value / SECONDS[unit])}{unit}"
     return f"{round(value * 1000)}ms" if value else "0s"
 
 
-def _as_size(value: int) -> str:
+def size_text(value: int) -> str:
+    """`value` bytes as they are written, in the largest unit that fits."""
     for unit in ("GiB", "MiB", "KiB"):
         if value and value % BYTES[unit] == 0:
             return f"{value // BYTES[unit]}{unit}"
@@ -55,7 +57,7 @@ type_of_size = {"anyOf": [{"type": "string", "pattern": _SIZE}, {"type": "intege
 Duration = Annotated[
     float,
     BeforeValidator(seconds),
-    PlainSerializer(_as_duration, return_type=str, when_used="json"),
+    PlainSerializer(duration_text, return_type=str, when_used="json"),
     WithJsonSchema(type_of_duration),
 ]
 """Seconds as a float; written `500ms`, `30s`, `10m`, `36h`, `7d`."""
@@ -63,7 +65,7 @@ Duration = Annotated[
 Size = Annotated[
     int,
     BeforeValidator(octets),
-    PlainSerializer(_as_size, return_type=str, when_used="json"),
+    PlainSerializer(size_text, return_type=str, when_used="json"),
     WithJsonSchema(type_of_size),
 ]
 """Bytes as an int; written `128KiB`, `2MiB` or as a plain number."""

@@ -191,6 +191,7 @@ class _Reader:
         self.file = file
         self.findings: list[Finding] = []
         self.count = 0
+        self.trail: list[str | int] = []
         self.anchors: dict[str, tuple[Node, int, int]] = {}
         self.events: Iterator[Any] = iter(())
 
@@ -220,8 +221,8 @@ class _Reader:
         except (yaml.YAMLError, ValueError, OverflowError):
             raise _stop(self.file, NOWHERE, "not valid YAML") from None
 
-    def _fault(self, mark: Mark, message: str, key: str = "") -> None:
-        self.findings.append(Finding(self.file, mark.line, mark.column, key, message))
+    def _fault(self, mark: Mark, message: str) -> None:
+        self.findings.append(Finding(self.file, mark.line, mark.column, shown(tuple(self.trail)), message))
 
     def _node(self, event: Any, depth: int) -> tuple[Node, int]:
         """The node that begins with `event` and its height."""
@@ -277,7 +278,9 @@ class _Reader:
         items: list[Node] = []
         tallest = 0
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            self.trail.append(len(items))
             node, height = self._node(event, depth + 1)
+            self.trail.pop()
             items.append(node)
             tallest = max(tallest, height)
         return List(mark, items), tallest + 1
@@ -287,12 +290,13 @@ class _Reader:
         tallest = 0
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key = self._key(event, depth)
+            self.trail.append(key or "?")
+            if key in found.items:
+                self._fault(_mark(event), f"is written twice in one section, first in line {found.keys[key].line}")
             node, height = self._node(next(self.events), depth + 1)
+            self.trail.pop()
             tallest = max(tallest, height)
-            if key is not None and key in found.items:
-                first = found.keys[key]
-                self._fault(_mark(event), f"is written twice in one section, first in line {first.line}", shown((key,)))
-            elif key is not None:
+            if key is not None and key not in found.items:
                 found.items[key], found.keys[key] = node, _mark(event)
         return found, tallest + 1
 
