@@ -65,7 +65,7 @@ def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
     row = find(db, session)
     messages = db.execute(
         "SELECT m.id, seq, role, blocks, sender, sender_name, turn, metadata, at, c.address FROM messages AS m"
-        " JOIN chats AS c ON c.id = m.chat WHERE session = ? ORDER BY seq",
+        " JOIN chats AS c ON c.id = m.chat WHERE m.session = ? ORDER BY seq",
         (row.id,),
     )
     names = ("id", "seq", "role", "blocks", "sender", "sender_name", "turn", "metadata", "at", "address")
@@ -171,7 +171,7 @@ def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, new
         f" WHERE t.address = ? AND t.seq > ? ORDER BY t.seq {'DESC' if newest else 'ASC'} LIMIT ?",
         (address, after, limit),
     ).fetchall()
-    said = [Said(*places, answers=tuple(json.loads(answers))) for *places, answers in rows]
+    said = [Said(*head, tuple(json.loads(answers))) for head, answers in ((row[:7], row[7]) for row in rows)]
     return said[::-1] if newest else said
 
 
