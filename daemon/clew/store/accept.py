@@ -10,12 +10,12 @@ from clew.transport import Inbound, Part, Receipt
 
 
 def accept(
-    db: sqlite3.Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide
+    db: sqlite3.Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool
 ) -> tuple[list[Receipt], list[Verdict]]:
-    """Store arrivals of one transport. The verdicts stand beside their receipts, for what is to be done at once."""
+    """Store arrivals of one transport. `instant`: its replies count as sent when committed. The verdicts stand beside their receipts, for what is to be done at once."""
     receipts, verdicts = [], []
     for item in items:
-        receipt, verdict = _accept(db, item, now, decide)
+        receipt, verdict = _accept(db, item, now, decide, instant)
         receipts.append(receipt)
         verdicts.append(verdict)
     if cursor is not None:
@@ -32,7 +32,7 @@ def cursor(db: sqlite3.Connection, transport: str) -> str | None:
     return row[0] if row else None
 
 
-def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
+def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, instant: bool) -> tuple[Receipt, Verdict]:
     if db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (item.external_id,)).fetchone():
         return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
     sender = _sender(db, item)
@@ -51,6 +51,7 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -
             in_reply_to=item.client_id,
             answers=(item.client_id,) if item.client_id else (),
             context=item.context,
+            instant=instant,
         )
         outbox.put(db, reply, session="", turn="", now=now)
     return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict

@@ -171,8 +171,12 @@ def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, new
         f" WHERE t.address = ? AND t.seq > ? ORDER BY t.seq {'DESC' if newest else 'ASC'} LIMIT ?",
         (address, after, limit),
     ).fetchall()
-    said = [Said(*head, tuple(json.loads(answers))) for head, answers in ((row[:7], row[7]) for row in rows)]
+    said = [_said(*row) for row in rows]
     return said[::-1] if newest else said
+
+
+def _said(seq: int, identifier: str, role: Any, text: str, at: float, name: str, in_reply_to: str, answers: str) -> Said:
+    return Said(seq, identifier, role, text, at, name, in_reply_to, tuple(json.loads(answers)))
 
 
 def verify(db: sqlite3.Connection, session: str) -> list[str]:

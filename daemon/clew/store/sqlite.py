@@ -87,9 +87,9 @@ class SqliteStore:
     # In ----------------------------------------------------------------------------------------------------------
 
     async def accept(
-        self, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide
+        self, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool = False
     ) -> tuple[list[Receipt], list[Verdict]]:
-        result = await self._db.write(accept.accept, transport, items, cursor, now, decide)
+        result = await self._db.write(accept.accept, transport, items, cursor, now, decide, instant)
         await self._notify()
         return result
 

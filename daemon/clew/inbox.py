@@ -1,0 +1,168 @@
+"""What arrives: who may, what it is, and the commit that comes before every acknowledgement."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+import structlog
+
+from clew.bus import Bus, Replied
+from clew.clock import Time
+from clew.config import Limits
+from clew.context.text import clean
+from clew.metrics import Metrics
+from clew.store import Sender, Verdict
+from clew.store.sqlite import SqliteStore
+from clew.transport import Inbound, Receipt
+
+log = structlog.get_logger()
+
+Unknown = Literal["deny", "pair", "allow"]
+
+CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+"""Letters and digits that are not mistaken for one another."""
+CODE_LENGTH = 8
+OPEN_REQUESTS = 100
+"""Access requests that may be open at once; strangers beyond it get no answer."""
+
+CONTROL_COMMANDS = ("/stop",)
+"""Commands that never wait in the session's lane."""
+
+Report = Callable[[bool, str], None]
+
+
+def access_line(unknown: Unknown) -> str:
+    """What becomes of unknown senders, in words: said at start, and true."""
+    return {
+        "deny": "unknown senders are ignored",
+        "pair": "unknown senders get a code once; `clew access approve CODE` lets them in",
+        "allow": "unknown senders are let in as guests",
+    }[unknown]
+
+
+def decider(unknown: Unknown, limits: Limits, code: Callable[[], str]) -> Callable[[Inbound, Sender], Verdict]:
+    """The one policy: a pure function of an arrival and what is known of its sender (but for `code`, which makes pairing codes)."""
+
+    def decide(item: Inbound, sender: Sender) -> Verdict:
+        if sender.person is None and unknown != "allow":
+            return _stranger(sender, unknown, code)
+        if item.refused:
+            return Verdict(refused=item.refused, reply=f"I could not take that message: {item.refused}.")
+        return _known(item, sender, limits)
+
+    return decide
+
+
+def _stranger(sender: Sender, unknown: Unknown, code: Callable[[], str]) -> Verdict:
+    if unknown == "pair" and sender.request is None and sender.open_requests < OPEN_REQUESTS:
+        pairing = code()
+        return Verdict(
+            refused="unknown sender",
+            pair=pairing,
+            reply=f"I do not know you yet. Give this code to whoever runs me: {pairing}",
+        )
+    return Verdict(refused="unknown sender")
+
+
+def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
+    size = len(item.text.encode("utf-8"))
+    if size > limits.message_bytes:
+        return _refusal(f"it has {size:,} bytes, and {limits.message_bytes:,} are the most I take")
+    if not item.text.strip():
+        return _refusal("it is empty")
+    if item.kind != "message":
+        return Verdict(kind=item.kind)
+    word = item.text.split(maxsplit=1)[0].lower()
+    if word in CONTROL_COMMANDS:
+        return _stop(sender)
+    if sender.queued >= limits.queued_per_chat:
+        return _refusal(f"{sender.queued} messages of this chat are waiting already; send it again when I have answered some")
+    return Verdict(kind="command" if is_command(item.text) else "message")
+
+
+def _refusal(reason: str) -> Verdict:
+    return Verdict(refused=reason, reply=f"I could not take that message: {reason}.")
+
+
+def _stop(sender: Sender) -> Verdict:
+    if sender.running is None:
+        return Verdict(kind="control", reply="There is nothing to stop.")
+    return Verdict(kind="control", reply="Stopping.", stop=sender.running)
+
+
+def is_command(text: str) -> bool:
+    """A line that begins with one slash and a letter; paths such as /etc/hosts and comments are not commands."""
+    word = text.split(maxsplit=1)[0] if text.strip() else ""
+    return len(word) > 1 and word[0] == "/" and word[1:].replace("_", "").isalpha()
+
+
+def pairing_code() -> str:
+    """8 characters of 32: 40 random bits."""
+    return "".join(secrets.choice(CODE_ALPHABET) for _ in range(CODE_LENGTH))
+
+
+class Door:
+    """The host of one transport: what an adapter may ask of clew."""
+
+    def __init__(
+        self,
+        transport: str,
+        store: SqliteStore,
+        decide: Callable[[Inbound, Sender], Verdict],
+        time: Time,
+        metrics: Metrics,
+        stop: Callable[[str], None],
+        report: Report,
+        bus: Bus,
+        instant: bool,
+    ) -> None:
+        self._transport = transport
+        self._bus = bus
+        self._instant = instant
+        self._store = store
+        self._decide = decide
+        self._time = time
+        self._metrics = metrics
+        self._stop = stop
+        self._report = report
+
+    async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+        items = [_cleaned(item) for item in batch]
+        receipts, verdicts = await self._store.accept(self._transport, items, cursor, self._time.wall(), self._decide, self._instant)
+        for item, receipt, verdict in zip(items, receipts, verdicts, strict=True):
+            self._tell(item, receipt, verdict)
+            if self._instant:
+                self._bus.publish(item.address, Replied(""))
+        return receipts
+
+    async def cursor(self) -> str | None:
+        return await self._store.cursor(self._transport)
+
+    def report(self, up: bool, detail: str = "") -> None:
+        self._report(up, detail)
+
+    def _tell(self, item: Inbound, receipt: Receipt, verdict: Verdict) -> None:
+        logger = log.bind(transport=self._transport, address=str(item.address))
+        if receipt.status == "duplicate":
+            logger.info("inbox.duplicate", id=item.external_id)
+        elif verdict.pair or receipt.reason == "unknown sender":
+            logger.warning("access.denied", identity=item.identity, pairing=bool(verdict.pair))
+        elif receipt.status == "refused":
+            logger.warning("inbox.rejected", reason=receipt.reason)
+        else:
+            logger.info("inbox.accepted", kind=verdict.kind)
+            self._metrics.messages.labels(self._transport, "in").inc()
+        if verdict.stop and receipt.status == "stored":
+            self._stop(verdict.stop)
+
+
+def _cleaned(item: Inbound) -> Inbound:
+    """Control characters and lone surrogates are taken out at the door, of every word that is stored."""
+    return replace(
+        item,
+        text=clean(item.text),
+        sender_name=" ".join(clean(item.sender_name).split())[:200],
+        client_id=clean(item.client_id),
+        external_id=clean(item.external_id),
+    )
