@@ -353,7 +353,7 @@ class Anthropic:
         if isinstance(error, APIStatusError):
             return failure(_answer(error), time.time(), secret=self._key, text_delivered=said)
         if isinstance(error, APIConnectionError):
-            return lost(error.message, began=reply.began, text_delivered=said)
+            return lost(error, began=reply.began, text_delivered=said, secret=self._key)
         if isinstance(error, APIError):
             return failure(Answer(200, error.message), time.time(), secret=self._key, text_delivered=said)
         return broken(error, began=reply.began, text_delivered=said, secret=self._key)

@@ -62,7 +62,7 @@ def failure(answer: Answer, now: float, *, secret: str = "", text_delivered: boo
 
     now: seconds since the epoch, for a `retry-after` that is a date. secret: the key, taken out of the server's words.
     """
-    words = f"{answer.status} {answer.type} {answer.code} {answer.message}"
+    words = f"{answer.type} {answer.code} {answer.message}"
     overflow = overflow_in(words) if answer.status not in (401, 402, 403, 429) else None
     kind = "overflow" if overflow else _kind(answer)
     headers = answer.headers or {}

@@ -11,6 +11,7 @@ from clew.context.text import index_text, stem, tokens
 from clew.context.tokens import estimate
 from clew.messages import Text, ToolCall, ToolResult, Usage
 from clew.plugins import Plugin
+from clew.prompts import load
 from clew.providers import Began, Delta, Done, Event, Limits, PromptMessage, Request, Ttl
 from clew.providers.extract import HEADING, Said, extract, sentences
 from clew.providers.sections import MaxTokens
@@ -31,7 +32,7 @@ _MESSAGE = re.compile(r"\A\[#(?P<id>[^\s\]]{1,40})(?P<rest>[^\]\n]{0,200})\][^\S
 _TIME = re.compile(r"(?:[0-9][0-9T:.+-]*Z?|[+-][0-9:]{4,6}|Mon|Tue|Wed|Thu|Fri|Sat|Sun|UTC),?\Z")
 _TAG = re.compile(r"\A</?[a-z_ -]{1,40}>\Z")
 _SECTION = re.compile(r"\A(?:</?[a-z_ -]{1,40}>|#{1,4} .{1,100}|[A-Z][^.!?]{2,100}:)\Z")
-_SUMMARY_SECTION = re.compile(r"summary", re.IGNORECASE)
+_SUMMARY = re.compile(r"summary", re.IGNORECASE)
 _BULLET = re.compile(r"\A\s*(?:[-*•>]|[0-9]{1,3}[.)])\s+")
 _MODEL_NAMES = frozenset({"assistant", "clew", "model", "tool", "bot"})
 
@@ -65,6 +66,8 @@ def parse(text: str) -> tuple[list[Said], list[str]]:
     A message begins with a line `[#id time speaker] text` and goes on to the next one or to the line that opens another
     section. Where there is no such line, the whole text is one message.
     """
+    for prompt in ("summary", "summary_format"):
+        text = text.replace(load(prompt).text, "")
     found: list[tuple[str, str, list[str]]] = []
     before: list[str] = []
     section = ""
@@ -72,16 +75,25 @@ def parse(text: str) -> tuple[list[Said], list[str]]:
         if head := _MESSAGE.match(line):
             found.append((head["id"], _speaker(head["rest"]), [head["text"]]))
             section = "messages"
-        elif (_TAG if section == "messages" else _SECTION).match(line.strip()):
-            section = "summary" if _SUMMARY_SECTION.search(line) and not line.startswith("</") else ""
+        elif _ends(section, line.strip()):
+            section = "summary" if _SUMMARY.search(line) and not line.startswith("</") else ""
         elif section == "messages":
             found[-1][2].append(line)
-        elif line.strip() and (section == "summary" or (_BULLET.match(line) and not found)):
+        elif section == "summary" and line.strip():
             before.append(_BULLET.sub("", line).strip())
     if not found:
         return [Said(text)], []
     said = [Said("\n".join(lines), who, id, who.lower() in _MODEL_NAMES) for id, who, lines in found]
     return said, [line for line in before if line != HEADING]
+
+
+def _ends(section: str, line: str) -> bool:
+    """Whether `line` opens or closes a section. Messages and summaries may hold headings of their own."""
+    if section == "messages":
+        return bool(_TAG.match(line))
+    if section == "summary":
+        return bool(_TAG.match(line)) or (bool(_SECTION.match(line)) and "messages" in line.lower())
+    return bool(_SECTION.match(line))
 
 
 def _speaker(rest: str) -> str:
@@ -120,7 +132,8 @@ def _remembered(request: Request) -> Iterator[tuple[str, bool]]:
         yield from ((line.lstrip()[2:], True) for line in text.splitlines() if line.lstrip().startswith("> "))
     for part in request.system:
         if part.kind in ("notes", "summary"):
-            yield from ((line, False) for line in sentences(part.text) if not _SECTION.match(line) and line != HEADING)
+            lines = (line for line in sentences(part.text) if not (_SECTION.match(line) or line.startswith("[")))
+            yield from ((line, False) for line in lines)
 
 
 def _quotes(asked: str, remembered: Iterator[tuple[str, bool]]) -> list[str]:

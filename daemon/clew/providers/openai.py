@@ -223,7 +223,7 @@ class OpenAI:
         self.model = settings.model
         self.max_tokens = settings.max_tokens
         self._settings = settings
-        self._key = settings.api_key.get_secret_value() if settings.api_key else None
+        self._key = settings.api_key.get_secret_value() if settings.api_key is not None else None
         self._base_url = settings.base_url.rstrip("/")
         self._official = urlsplit(self._base_url).hostname == "api.openai.com"
         self._timeouts = Timeouts(settings.timeouts.first_byte, settings.timeouts.between)
@@ -302,9 +302,12 @@ class OpenAI:
         return window
 
     async def _begin(self, client: AsyncOpenAI, body: dict[str, Any]) -> Any:
+        from openai import omit
+
+        headers = {} if self._key else {"Authorization": omit}
         try:
             async with asyncio.timeout(self._timeouts.first_byte):
-                return await client.chat.completions.create(**body, stream=True)
+                return await client.chat.completions.create(**body, stream=True, extra_headers=headers)
         except TimeoutError:
             raise stalled(self._timeouts.first_byte) from None
 
@@ -325,7 +328,6 @@ class OpenAI:
             base_url=self._base_url,
             max_retries=0,
             http_client=http,
-            default_headers={} if self._key else {"Authorization": sdk.omit},
         )
         return client
 
@@ -339,7 +341,7 @@ class OpenAI:
             error.text_delivered = said
             return error
         if isinstance(error, APIConnectionError):
-            return lost(error.message, began=reply.began, text_delivered=said)
+            return lost(error, began=reply.began, text_delivered=said, secret=self._key or "")
         if isinstance(error, APIError):
             return failure(_answer(error), time.time(), secret=self._key or "", text_delivered=said)
         return broken(error, began=reply.began, text_delivered=said, secret=self._key or "")

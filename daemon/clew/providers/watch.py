@@ -67,16 +67,18 @@ def broken(error: Exception, *, began: bool, text_delivered: bool, secret: str =
 
     began: the response had begun.
     """
-    detail = safe(f"{type(error).__name__}: {error}", secret)
     if isinstance(error, ValueError):
+        detail = safe(f"{type(error).__name__}: {error}", secret)
         return ProviderError("server", f"the response cannot be read: {detail}", text_delivered=text_delivered)
     if isinstance(error, (httpx2.HTTPError, aiohttp.ClientError, OSError)):
-        return lost(detail, began=began, text_delivered=text_delivered)
+        return lost(error, began=began, text_delivered=text_delivered, secret=secret)
     return None
 
 
-def lost(detail: str, *, began: bool, text_delivered: bool) -> ProviderError:
+def lost(error: Exception, *, began: bool, text_delivered: bool, secret: str = "") -> ProviderError:
     """The error of a connection that could not be made or, once the response had begun, broke."""
+    reason = error.__cause__ or error
+    detail = safe(f"{type(reason).__name__}: {reason}", secret)
     if began:
         return ProviderError("cut", f"the response was cut: {detail}", text_delivered=text_delivered)
     return ProviderError("network", f"no connection: {detail}")

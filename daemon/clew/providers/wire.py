@@ -42,7 +42,7 @@ def turns(messages: tuple[PromptMessage, ...], author: str) -> list[Turn]:
             merged.append(Turn(message.role, _results_first(blocks)))
     if messages and messages[0].role == "user" and (not merged or merged[0].role != "user"):
         merged.insert(0, _NOTHING_SAID)
-    if messages and messages[-1].role == "user" and merged[-1].role != "user":
+    if messages and messages[-1].role == "user" and (not merged or merged[-1].role != "user"):
         merged.append(_NOTHING_SAID)
     return merged
 
