@@ -370,7 +370,7 @@ class Store(Protocol):
 
     async def view(self, session: str) -> ViewRows: ...
 
-    async def compact(self, parent: str | None, new: Compaction, call: ModelCall | None) -> bool:
+    async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
         """Commit a compaction if `parent` is still the newest one. False: somebody else was first."""
 
     async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | None: ...

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from clew.store import CacheEntry, Compaction, ModelCall, PromptState, ViewRows, transcript, turns
@@ -68,7 +69,7 @@ def expire_cache(db: sqlite3.Connection, now: float) -> None:
     db.execute("DELETE FROM cache_entries WHERE expires <= ?", (now,))
 
 
-def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, call: ModelCall | None) -> bool:
+def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
     """Compare and swap: commit `new` if `parent` is still the newest one."""
     newest = tip(db, new.session)
     if (newest.id if newest else None) != parent:
@@ -95,15 +96,15 @@ def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, call: Mo
             new.hold_until_seq,
         ),
     )
-    if call is not None:
-        turns.put_call(db, call, new.session, None)
+    for call in calls:
+        turns.put_call(db, replace(call, compaction=new.id), new.session, None)
     db.execute("DELETE FROM compaction_state WHERE session = ?", (new.session,))
     return True
 
 
-def failed(db: sqlite3.Connection, session: str, error: str, call: ModelCall | None) -> int:
+def failed(db: sqlite3.Connection, session: str, error: str, calls: Sequence[ModelCall]) -> int:
     """Count a failure. Returns how many there are in a row."""
-    if call is not None:
+    for call in calls:
         turns.put_call(db, call, session, None)
     count: int = db.execute(
         "INSERT INTO compaction_state (session, failures, last_error) VALUES (?, 1, ?) ON CONFLICT (session) DO UPDATE"

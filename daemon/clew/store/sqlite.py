@@ -139,11 +139,11 @@ class SqliteStore:
     async def expire_cache(self, now: float) -> None:
         await self._db.write_relaxed(compactions.expire_cache, now)
 
-    async def compact(self, parent: str | None, new: Compaction, call: ModelCall | None) -> bool:
-        return await self._db.write(compactions.commit, parent, new, call)
+    async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
+        return await self._db.write(compactions.commit, parent, new, calls)
 
-    async def compaction_failed(self, session: str, error: str, call: ModelCall | None) -> int:
-        return await self._db.write(compactions.failed, session, error, call)
+    async def compaction_failed(self, session: str, error: str, calls: Sequence[ModelCall]) -> int:
+        return await self._db.write(compactions.failed, session, error, calls)
 
     async def compactions(self, session: str) -> list[Compaction]:
         return await self._db.read(compactions.listing, session)

@@ -1,0 +1,243 @@
+"""The one owner of compaction: agent, quiet time, `/compact` and the command line all ask here."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Literal
+
+import structlog
+
+from clew.clock import Time, new_id
+from clew.config import Compression
+from clew.context import ledger as ledgers
+from clew.context.compression import Cut, Trigger, chunks, cut_at
+from clew.context.contract import refusal
+from clew.context.ledger import Ledger, Report
+from clew.context.prompt import Covered, Marks
+from clew.context.summarise import material, message_tokens
+from clew.context.tokens import estimate
+from clew.context.view import Rendered, window
+from clew.messages import Message, Text
+from clew.metrics import Metrics
+from clew.model_call import Failed, ModelCaller
+from clew.prompts import load
+from clew.providers import Limits, PromptMessage, Provider, Request, SystemBlock
+from clew.providers.offline import summary as extract_summary
+from clew.store import Compaction, ModelCall, ViewRows
+from clew.store.sqlite import SqliteStore
+
+log = structlog.get_logger()
+
+GIVE_UP = 3
+"""Failures in a row after which no summariser is called in a session until somebody compacts by hand (promise 25)."""
+
+
+class CompactFull(Exception):
+    """What cannot be compacted does not fit the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a compaction came to.
+
+    state: `done`; `nothing` to demote; `failed` (see `error`); `lost` to another compaction; `off` after too many failures.
+    messages: the new length of the window, the summary counted as one. covered: messages demoted by this one.
+    """
+
+    state: Literal["done", "nothing", "failed", "lost", "off"]
+    messages: int = 0
+    covered: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a compaction would do: messages that would go and stay, and the window's estimated tokens before and after."""
+
+    demoted: int
+    kept: int
+    tokens_before: int
+    tokens_after: int
+
+
+class Compactor:
+    """Compacts sessions. `provider`: the session's own model or the configured summariser."""
+
+    def __init__(
+        self, store: SqliteStore, settings: Compression, caller: ModelCaller, provider: Provider, time: Time, zone: tzinfo, metrics: Metrics
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._caller = caller
+        self._provider = provider
+        self._time = time
+        self._zone = zone
+        self._metrics = metrics
+
+    async def compact(
+        self, session: str, reason: Trigger, focus: str | None = None, *, cut: Cut | None = None, payer: str = "", extract: bool = False
+    ) -> Outcome:
+        """Compact a session now.
+
+        cut: where, decided by whoever runs a turn; None: everything but the newest `keep_recent`. focus: what to keep, in the words of
+        whoever asked. extract: write a deterministic extract, without a model. Never raises for a summariser that fails.
+        """
+        rows = await self._store.view(session)
+        messages = window(rows.messages).messages
+        cut = cut or cut_at(messages, len(messages) - self._settings.kept_messages, None, reason)
+        if cut is None:
+            return Outcome("nothing", messages=len(messages))
+        if rows.failures >= GIVE_UP and reason != "command" and not extract:
+            return Outcome("off", error=f"{rows.failures} compactions failed in a row; write /compact to try again")
+        started = self._time.steady()
+        work = _Work(rows, messages[: cut.index], messages[cut.index :], focus or "", payer)
+        try:
+            outcome = await self._commit(work, cut, *await self._revised(work, extract=extract), started)
+        except _Failure as failure:
+            outcome = await self._failed(session, reason, failure)
+        self._metrics.compactions.labels(reason, outcome.state).inc()
+        return outcome
+
+    async def preview(self, session: str) -> Preview:
+        """What `compact` would do, without a call."""
+        rows = await self._store.view(session)
+        messages = window(rows.messages).messages
+        cut = cut_at(messages, len(messages) - self._settings.kept_messages, None, "command")
+        sizes = [message_tokens(message, self._zone) for message in messages]
+        summary = estimate(rows.compaction.text) if rows.compaction else 0
+        gone = cut.index if cut else 0
+        after = sum(sizes[gone:]) + (min(self._settings.summary_tokens, summary + sum(sizes[:gone])) if gone else summary)
+        return Preview(gone, len(messages) - gone, summary + sum(sizes), after)
+
+    async def _revised(self, work: "_Work", *, extract: bool) -> "tuple[Ledger, Report, list[ModelCall]]":
+        """The new ledger. The old part is fed in as many consecutive parts as the summariser's window asks for."""
+        limits = await self._provider.limits()
+        capacity, limit = self._capacity(limits, work)
+        sizes = [message_tokens(message, self._zone) for message in work.demoted]
+        ledger, report = work.ledger, Report()
+        calls: list[ModelCall] = []
+        for start, end in chunks(sizes, capacity):
+            part = work.demoted[start:end]
+            request = self._request(ledger, part, work.focus, limits, limit)
+            if extract:
+                answer = extract_summary(request)
+            else:
+                answer = await self._ask(request, work.payer, calls)
+            replaced = material(ledgers.render(ledger), part, self._zone, "")
+            if why := refusal(answer, replaced):
+                raise _Failure(why, calls)
+            ledger, report = ledgers.revise(ledger, part, answer)
+        return ledger, report, calls
+
+    def _capacity(self, limits: Limits, work: "_Work") -> tuple[int, int]:
+        """(tokens of messages that fit one request, characters of one message)."""
+        fixed = estimate(self._instructions()) + estimate(load("summary_format").text) + self._settings.summary_tokens * 2 + 500
+        room = max(limits.window - fixed - self._settings.summary_tokens, limits.window // 4)
+        return room, max(room * 2, 400)
+
+    def _instructions(self) -> str:
+        return self._settings.prompt or load("summary").text
+
+    def _request(self, ledger: Ledger, part: Sequence[Rendered], focus: str, limits: Limits, limit: int) -> Request:
+        text = material(ledgers.render(ledger), part, self._zone, load("summary_format").text, focus, limit)
+        tokens = min(self._settings.summary_tokens, limits.max_output, max(limits.window // 8, 200))
+        return Request(
+            (SystemBlock("base", self._instructions()),), (PromptMessage("user", (Text(text),)),), max_tokens=tokens, purpose="summary"
+        )
+
+    async def _ask(self, request: Request, payer: str, calls: list[ModelCall]) -> str:
+        try:
+            called = await self._caller.call(self._provider, Marks(request, ()), (), payer=payer)
+        except Failed as failed:
+            raise _Failure(f"{failed.error.kind}: {failed.error}", [*calls, *failed.calls]) from failed
+        calls += called.calls
+        if called.done.stop == "refusal":
+            raise _Failure("the summariser refused", calls)
+        return "\n".join(block.text for block in called.done.blocks if isinstance(block, Text))
+
+    async def _commit(self, work: "_Work", cut: Cut, ledger: Ledger, report: Report, calls: list[ModelCall], started: float) -> Outcome:
+        before = work.rows.compaction
+        held = [*work.rows.pinned, *(row for row in work.rows_demoted if row.id in work.rows.pins)]
+        identifier = new_id()
+        demoted = work.rows_demoted
+        total = (json.loads(before.report)["total"] if before else 0) + len(demoted)
+        first_at = json.loads(before.report)["first_at"] if before else demoted[0].at
+        new = Compaction(
+            id=identifier,
+            session=work.rows.session,
+            parent=before.id if before else None,
+            from_seq=(before.to_seq if before else 0) + 1,
+            to_seq=cut.to_seq,
+            ledger=ledgers.to_json(ledger),
+            text=ledgers.render(ledger, held),
+            trigger=cut.trigger,
+            prompt_version="custom" if self._settings.prompt else load("summary").version,
+            report=json.dumps(
+                {
+                    "total": total,
+                    "first_at": first_at,
+                    "last_at": demoted[-1].at,
+                    "added": report.added,
+                    "changed": report.changed,
+                    "dropped": report.dropped,
+                    "tokens_before": sum(message_tokens(message, self._zone) for message in work.demoted),
+                    "tokens_after": estimate(ledgers.render(ledger, held)),
+                    "seconds": round(self._time.steady() - started, 3),
+                    "model": self._provider.model,
+                },
+                ensure_ascii=False,
+            ),
+            messages=len(work.kept) + 1,
+            covered=len(work.demoted),
+            created=self._time.wall(),
+            held=tuple(row.id for row in held),
+            model_call=calls[-1].id if calls else None,
+        )
+        if not await self._store.compact(new.parent, new, calls):
+            return Outcome("lost")
+        log.info(
+            "agent.compressed",
+            session=new.session,
+            messages=new.messages,
+            covered=new.covered,
+            trigger=new.trigger,
+            seconds=round(self._time.steady() - started, 3),
+        )
+        return Outcome("done", new.messages, new.covered)
+
+    async def _failed(self, session: str, reason: Trigger, failure: "_Failure") -> Outcome:
+        log.warning("agent.compress_failed", session=session, trigger=reason, err=str(failure))
+        await self._store.compaction_failed(session, str(failure), failure.calls)
+        return Outcome("failed", error=str(failure))
+
+
+class _Failure(Exception):
+    def __init__(self, why: str, calls: Sequence[ModelCall]) -> None:
+        super().__init__(why)
+        self.calls = tuple(calls)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A cut carried out: what goes and what stays."""
+
+    rows: ViewRows
+    demoted: tuple[Rendered, ...]
+    kept: tuple[Rendered, ...]
+    focus: str
+    payer: str
+
+    @property
+    def ledger(self) -> Ledger:
+        return ledgers.from_json(self.rows.compaction.ledger) if self.rows.compaction else ()
+
+    @property
+    def rows_demoted(self) -> tuple[Message, ...]:
+        return tuple(dict.fromkeys(row for message in self.demoted for row in message.rows))
+
+
+def covered(compaction: Compaction) -> Covered:
+    """What a compaction's summary stands for."""
+    report = json.loads(compaction.report)
+    return Covered(report["total"], report["first_at"], report["last_at"])

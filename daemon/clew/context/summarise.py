@@ -1,0 +1,65 @@
+"""What the summariser is given. Pure."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
+
+from clew.context.redact import redact
+from clew.context.tokens import estimate
+from clew.context.view import Rendered
+from clew.messages import Message, Text, ToolCall, ToolResult
+
+_OWN_TAG = re.compile(r"<(/?(?:current_summary|new_messages|format|keep))>")
+
+
+def material(summary: str, demoted: Sequence[Rendered], zone: tzinfo, output_format: str, focus: str = "", limit: int | None = None) -> str:
+    """The user message of a summary request: the current summary, the newly demoted messages, the output format.
+
+    Each message begins with a line `[#id date time speaker] text`. focus: what the person asked to keep. limit: characters of one
+    message, which is cut in its middle beyond it.
+    """
+    lines = [_line(row, zone, limit) for message in demoted for row in message.rows]
+    parts = [
+        f"<current_summary>\n{_harmless(summary) or '(none yet)'}\n</current_summary>",
+        f"<new_messages>\n{chr(10).join(lines)}\n</new_messages>",
+    ]
+    if focus:
+        parts.append(f"<keep>\nThe person asked to keep in particular: {_harmless(focus)}\n</keep>")
+    parts.append(f"<format>\n{output_format}\n</format>")
+    return "\n\n".join(parts)
+
+
+def message_tokens(message: Rendered, zone: tzinfo) -> int:
+    """Estimated tokens of a rendered message in `material`."""
+    return sum(estimate(_line(row, zone, None)) + 1 for row in message.rows)
+
+
+def _line(row: Message, zone: tzinfo, limit: int | None) -> str:
+    stamp = datetime.fromtimestamp(row.at, zone).strftime("%Y-%m-%d %H:%M")
+    text = _harmless(redact("\n".join(piece for piece in map(_words, row.blocks) if piece)))
+    if limit is not None and len(text) > limit:
+        half = max(limit // 2, 1)
+        text = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+    return f"[#{row.id} {stamp} {_speaker(row)}] {text}"
+
+
+def _speaker(row: Message) -> str:
+    if row.role == "user":
+        return row.sender_name or row.sender or "user"
+    return "assistant" if row.role == "assistant" else "tool"
+
+
+def _words(block: object) -> str:
+    match block:
+        case Text(text):
+            return text
+        case ToolCall(_, name, arguments):
+            return f"(called {name} with {arguments})"
+        case ToolResult(_, name, text, is_error):
+            return f"({name} {'failed' if is_error else 'answered'}: {text})"
+    return ""
+
+
+def _harmless(text: str) -> str:
+    """Text that cannot close the section it stands in."""
+    return _OWN_TAG.sub(r"‹\1›", text)

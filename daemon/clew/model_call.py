@@ -1,0 +1,192 @@
+"""One call of a model: retried, timed, measured, written down."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from clew.clock import Time, new_id
+from clew.context.prompt import Marks, Prefix, segments
+from clew.messages import Usage
+from clew.metrics import Metrics
+from clew.providers import RETRYABLE, Began, Delta, Done, Provider, ProviderError, backoff
+from clew.store import CacheEntry, ModelCall
+
+log = structlog.get_logger()
+
+TRIES = 4
+"""Calls of one provider for one request, the first included: with back-off about 4 seconds, or up to 3 minutes where waits are stated."""
+MAX_WAIT = 60.0
+"""Seconds; the longest stated wait that is obeyed. A provider that asks for more is left to the fallback."""
+TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
+
+
+class Stopped(Exception):
+    """The turn was stopped while the model spoke."""
+
+
+@dataclass(slots=True)
+class Called:
+    """What a request led to. `calls`: every attempt; `cache`: prefixes that the provider holds now."""
+
+    done: Done
+    calls: list[ModelCall] = field(default_factory=list)
+    cache: list[CacheEntry] = field(default_factory=list)
+
+
+class Failed(Exception):
+    """A request that came to nothing, with its attempts."""
+
+    def __init__(self, error: ProviderError, calls: tuple[ModelCall, ...]) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.calls = calls
+
+
+Spoken = Callable[[str, str], Awaitable[None]]
+"""Told of (all words so far, the new ones)."""
+
+
+class ModelCaller:
+    """Makes model calls for the agent and the compactor."""
+
+    def __init__(self, time: Time, metrics: Metrics, rand: Callable[[], float] = random.random) -> None:
+        self._time = time
+        self._metrics = metrics
+        self._rand = rand
+
+    async def call(
+        self,
+        provider: Provider,
+        marks: Marks,
+        chain: Sequence[Prefix],
+        *,
+        payer: str,
+        spoken: Spoken | None = None,
+        stop: asyncio.Event | None = None,
+    ) -> Called:
+        """Send a request, again where that may help. Raises Failed, Stopped."""
+        calls: list[ModelCall] = []
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await self._attempt(provider, marks, chain, payer, spoken, stop, calls)
+            except ProviderError as error:
+                self._metrics.model_errors.labels(provider.name, error.kind).inc()
+                wait = backoff(attempt, error.retry_after, self._rand(), cap=MAX_WAIT)
+                stated = error.retry_after is not None and error.retry_after > MAX_WAIT
+                if error.kind not in RETRYABLE or attempt == TRIES or stated:
+                    raise Failed(error, tuple(calls)) from error
+                log.warning("provider.retry", provider=provider.name, kind=error.kind, wait=round(wait, 2), err=str(error))
+                await _pause(wait, stop)
+        raise AssertionError("unreachable")
+
+    async def _attempt(
+        self,
+        provider: Provider,
+        marks: Marks,
+        chain: Sequence[Prefix],
+        payer: str,
+        spoken: Spoken | None,
+        stop: asyncio.Event | None,
+        calls: list[ModelCall],
+    ) -> Called:
+        record = _Record(self._time, provider, marks, chain, payer)
+        try:
+            done = await _consume(provider, marks, record, spoken, stop)
+        except ProviderError as error:
+            calls.append(record.written(Usage(), error=f"{error.kind}: {error}"))
+            raise
+        except Stopped:
+            calls.append(record.written(record.usage, error="stopped"))
+            raise
+        calls.append(record.written(done.usage))
+        self._count(provider.name, done.usage)
+        return Called(done, calls, record.cache(done.usage))
+
+    def _count(self, provider: str, usage: Usage) -> None:
+        for kind in ("input", "output", "cache_read", "cache_write"):
+            self._metrics.tokens.labels(provider, kind).inc(getattr(usage, kind))
+
+
+async def _consume(provider: Provider, marks: Marks, record: "_Record", spoken: Spoken | None, stop: asyncio.Event | None) -> Done:
+    text = ""
+    async for event in provider.stream(marks.request):
+        if stop is not None and stop.is_set():
+            raise Stopped
+        match event:
+            case Began(usage):
+                record.began(usage)
+            case Delta(words):
+                text += words
+                if spoken is not None:
+                    await spoken(text, words)
+            case Done():
+                return event
+    raise ProviderError("cut", "the response ended without an end", text_delivered=bool(text))
+
+
+async def _pause(seconds: float, stop: asyncio.Event | None) -> None:
+    if stop is None:
+        await asyncio.sleep(seconds)
+        return
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return
+    raise Stopped
+
+
+class _Record:
+    """The row of one attempt while it runs."""
+
+    def __init__(self, time: Time, provider: Provider, marks: Marks, chain: Sequence[Prefix], payer: str) -> None:
+        self._time = time
+        self._provider = provider
+        self._marks = marks
+        self._chain = chain
+        self._payer = payer
+        self._started = time.wall()
+        self._first_byte: float | None = None
+        self.usage = Usage()
+
+    def began(self, usage: Usage | None) -> None:
+        self._first_byte = self._time.wall()
+        self.usage = usage or Usage()
+
+    def written(self, usage: Usage, error: str = "") -> ModelCall:
+        return ModelCall(
+            id=new_id(),
+            purpose=self._marks.request.purpose,
+            payer=self._payer,
+            provider=self._provider.name,
+            model=self._provider.model,
+            usage=usage,
+            started=self._started,
+            first_byte=self._first_byte,
+            ended=self._time.wall(),
+            error=error,
+            segments=segments(self._chain),
+            marks=tuple(label for label, _ in self._marks.marked),
+        )
+
+    def cache(self, usage: Usage) -> list[CacheEntry]:
+        """Prefixes the provider holds from now on: the marked ones, if it cached any. Their time runs from the start of the request."""
+        ttl = self._marks.request.cache_ttl
+        if ttl is None or usage.cache_read + usage.cache_write == 0:
+            return []
+        seconds = TTL_SECONDS[ttl]
+        order = {prefix.hash: index for index, prefix in enumerate(self._chain)}
+        return [
+            CacheEntry(
+                self._provider.name,
+                self._provider.model,
+                prefix.hash,
+                sum(each.tokens for each in self._chain[: order[prefix.hash] + 1]),
+                seconds,
+                self._started + seconds,
+            )
+            for _, prefix in self._marks.marked
+        ]

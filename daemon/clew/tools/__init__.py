@@ -1,0 +1,69 @@
+"""Tools the model can call: the door."""
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from pydantic import BaseModel
+
+from clew.request import ToolSpec
+from clew.store import Person
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """On whose behalf a tool runs. It comes from the turn, never from the model.
+
+    address: where the turn is answered. after_seq: the last row of the session that is not in view. now: seconds since the epoch, UTC.
+    """
+
+    session: str
+    turn: str
+    address: str
+    person: Person | None
+    after_seq: int
+    zone: tzinfo
+    zone_name: str
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What a tool returns that needs a yes: the turn is parked until `question` is answered."""
+
+    question: str
+
+
+ToolRun = Callable[[ToolContext, BaseModel], Awaitable[str | Pending]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool. Arguments: the model its arguments are checked with. idempotent: may run again after a crash. asks: needs a yes."""
+
+    name: str
+    description: str
+    Arguments: type[BaseModel]
+    run: ToolRun
+    idempotent: bool = False
+    asks: bool = False
+
+    @property
+    def spec(self) -> ToolSpec:
+        return ToolSpec(self.name, self.description, schema(self.Arguments))
+
+
+class ToolError(Exception):
+    """A tool cannot do what was asked; its text is for the model."""
+
+
+def schema(model: type[BaseModel]) -> str:
+    """The JSON Schema of a model's arguments, the same bytes every time, without titles."""
+
+    def bare(node: object) -> object:
+        if isinstance(node, dict):
+            return {key: bare(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+        return [bare(each) for each in node] if isinstance(node, list) else node
+
+    return json.dumps(bare(model.model_json_schema()), ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,85 @@
+"""Running the calls of one message: checked, side by side, each with exactly one result."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+from pydantic import ValidationError
+
+from clew.config import Approver
+from clew.messages import ToolCall, ToolResult
+from clew.tools import Pending, Tool, ToolContext, ToolError
+from clew.tools.approver import decide
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a call came to: its result, or the question it waits for."""
+
+    call: ToolCall
+    result: ToolResult | None
+    pending: Pending | None = None
+    denied: bool = False
+
+
+class ToolRunner:
+    """The tools of a process, and how their calls are run."""
+
+    def __init__(self, tools: Sequence[Tool], approver: Approver, output_chars: int) -> None:
+        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        self._approver = approver
+        self._output_chars = output_chars
+
+    def idempotent(self, name: str) -> bool:
+        """Whether a call of this tool may run again after a crash."""
+        return name in self.tools and self.tools[name].idempotent
+
+    async def run(self, calls: Sequence[ToolCall], context: ToolContext) -> list[Ran]:
+        """Run calls side by side. A failing tool gives an error result, never an exception."""
+        return list(await asyncio.gather(*(self._run(call, context) for call in calls)))
+
+    async def _run(self, call: ToolCall, context: ToolContext) -> Ran:
+        tool = self.tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self.tools)
+            return _error(call, f"There is no tool {call.name!r}. The tools are: {known}.")
+        if decide(tool, self._approver) == "deny":
+            return Ran(call, _result(call, f"The tool {call.name} is not allowed here.", error=True), denied=True)
+        try:
+            arguments = tool.Arguments.model_validate(json.loads(call.arguments or "{}"))
+        except (ValueError, RecursionError) as error:
+            return _error(call, f"The arguments of {call.name} are wrong: {_plain(error)}")
+        try:
+            answer = await tool.run(context, arguments)
+        except ToolError as error:
+            return _error(call, str(error))
+        except Exception as error:
+            log.warning("tool.failed", tool=call.name, err=f"{type(error).__name__}: {error}")
+            return _error(call, f"The tool {call.name} failed ({type(error).__name__}).")
+        if isinstance(answer, Pending):
+            return Ran(call, None, answer)
+        log.info("tool.finished", tool=call.name)
+        return Ran(call, _result(call, self._bounded(answer), error=False))
+
+    def _bounded(self, text: str) -> str:
+        if len(text) <= self._output_chars:
+            return text
+        return f"{text[: self._output_chars]}\n[… {len(text) - self._output_chars} more characters were left out]"
+
+
+def _error(call: ToolCall, text: str) -> Ran:
+    return Ran(call, _result(call, text, error=True))
+
+
+def _result(call: ToolCall, text: str, *, error: bool) -> ToolResult:
+    return ToolResult(call.id, call.name, text or "(no output)", error)
+
+
+def _plain(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}" for each in error.errors(include_input=False))
+    return "they are not valid JSON"
