@@ -20,9 +20,9 @@ from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
 from clew.messages import Message, Text
 from clew.metrics import Metrics
-from clew.model_call import Failed, ModelCaller
+from clew.model_call import ModelCaller
 from clew.prompts import load
-from clew.providers import Limits, PromptMessage, Provider, Request, SystemBlock
+from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
 from clew.providers.offline import summary as extract_summary
 from clew.store import Compaction, ModelCall, ViewRows
 from clew.store.sqlite import SqliteStore
@@ -148,10 +148,9 @@ class Compactor:
 
     async def _ask(self, request: Request, payer: str, calls: list[ModelCall]) -> str:
         try:
-            called = await self._caller.call(self._provider, Marks(request, ()), (), payer=payer)
-        except Failed as failed:
-            raise _Failure(f"{failed.error.kind}: {failed.error}", [*calls, *failed.calls]) from failed
-        calls += called.calls
+            called = await self._caller.call(self._provider, Marks(request, ()), (), payer=payer, spent=calls)
+        except ProviderError as error:
+            raise _Failure(f"{error.kind}: {error}", calls) from error
         if called.done.stop == "refusal":
             raise _Failure("the summariser refused", calls)
         return "\n".join(block.text for block in called.done.blocks if isinstance(block, Text))

@@ -9,6 +9,7 @@ import structlog
 
 from clew.bus import Bus, Replied
 from clew.clock import Time
+from clew.commands import CONTROL
 from clew.config import Limits
 from clew.context.text import clean
 from clew.metrics import Metrics
@@ -25,9 +26,6 @@ CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 CODE_LENGTH = 8
 OPEN_REQUESTS = 100
 """Access requests that may be open at once; strangers beyond it get no answer."""
-
-CONTROL_COMMANDS = ("/stop",)
-"""Commands that never wait in the session's lane."""
 
 Report = Callable[[bool, str], None]
 
@@ -74,7 +72,7 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
     if item.kind != "message":
         return Verdict(kind=item.kind)
     word = item.text.split(maxsplit=1)[0].lower()
-    if word in CONTROL_COMMANDS:
+    if word in CONTROL:
         return _stop(sender)
     if sender.queued >= limits.queued_per_chat:
         return _refusal(f"{sender.queued} messages of this chat are waiting already; send it again when I have answered some")

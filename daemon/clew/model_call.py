@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
@@ -27,22 +27,12 @@ class Stopped(Exception):
     """The turn was stopped while the model spoke."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Called:
-    """What a request led to. `calls`: every attempt; `cache`: prefixes that the provider holds now."""
+    """What a request led to. `cache`: prefixes that the provider holds now."""
 
     done: Done
-    calls: list[ModelCall] = field(default_factory=list)
-    cache: list[CacheEntry] = field(default_factory=list)
-
-
-class Failed(Exception):
-    """A request that came to nothing, with its attempts."""
-
-    def __init__(self, error: ProviderError, calls: tuple[ModelCall, ...]) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.calls = calls
+    cache: tuple[CacheEntry, ...] = ()
 
 
 Spoken = Callable[[str, str], Awaitable[None]]
@@ -64,20 +54,20 @@ class ModelCaller:
         chain: Sequence[Prefix],
         *,
         payer: str,
+        spent: list[ModelCall],
         spoken: Spoken | None = None,
         stop: asyncio.Event | None = None,
     ) -> Called:
-        """Send a request, again where that may help. Raises Failed, Stopped."""
-        calls: list[ModelCall] = []
+        """Send a request, again where that may help. Every attempt is added to `spent`. Raises ProviderError, Stopped."""
         for attempt in range(1, TRIES + 1):
             try:
-                return await self._attempt(provider, marks, chain, payer, spoken, stop, calls)
+                return await self._attempt(provider, marks, chain, payer, spoken, stop, spent)
             except ProviderError as error:
                 self._metrics.model_errors.labels(provider.name, error.kind).inc()
                 wait = backoff(attempt, error.retry_after, self._rand(), cap=MAX_WAIT)
                 stated = error.retry_after is not None and error.retry_after > MAX_WAIT
                 if error.kind not in RETRYABLE or attempt == TRIES or stated:
-                    raise Failed(error, tuple(calls)) from error
+                    raise
                 log.warning("provider.retry", provider=provider.name, kind=error.kind, wait=round(wait, 2), err=str(error))
                 await _pause(wait, stop)
         raise AssertionError("unreachable")
@@ -90,20 +80,20 @@ class ModelCaller:
         payer: str,
         spoken: Spoken | None,
         stop: asyncio.Event | None,
-        calls: list[ModelCall],
+        spent: list[ModelCall],
     ) -> Called:
         record = _Record(self._time, provider, marks, chain, payer)
         try:
             done = await _consume(provider, marks, record, spoken, stop)
         except ProviderError as error:
-            calls.append(record.written(Usage(), error=f"{error.kind}: {error}"))
+            spent.append(record.written(Usage(), error=f"{error.kind}: {error}"))
             raise
         except Stopped:
-            calls.append(record.written(record.usage, error="stopped"))
+            spent.append(record.written(record.usage, error="stopped"))
             raise
-        calls.append(record.written(done.usage))
+        spent.append(record.written(done.usage))
         self._count(provider.name, done.usage)
-        return Called(done, calls, record.cache(done.usage))
+        return Called(done, record.cache(done.usage))
 
     def _count(self, provider: str, usage: Usage) -> None:
         for kind in ("input", "output", "cache_read", "cache_write"):
@@ -172,14 +162,14 @@ class _Record:
             marks=tuple(label for label, _ in self._marks.marked),
         )
 
-    def cache(self, usage: Usage) -> list[CacheEntry]:
+    def cache(self, usage: Usage) -> tuple[CacheEntry, ...]:
         """Prefixes the provider holds from now on: the marked ones, if it cached any. Their time runs from the start of the request."""
         ttl = self._marks.request.cache_ttl
         if ttl is None or usage.cache_read + usage.cache_write == 0:
-            return []
+            return ()
         seconds = TTL_SECONDS[ttl]
         order = {prefix.hash: index for index, prefix in enumerate(self._chain)}
-        return [
+        return tuple(
             CacheEntry(
                 self._provider.name,
                 self._provider.model,
@@ -189,4 +179,4 @@ class _Record:
                 self._started + seconds,
             )
             for _, prefix in self._marks.marked
-        ]
+        )

@@ -1,5 +1,6 @@
 """From rows to the messages a model sees: grouped, repaired, headed. Pure, so that a restart changes no byte."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -140,3 +141,11 @@ def head(zone: tzinfo, zone_name: str, *, direct: bool) -> Head:
         return stamp if direct or not message.sender_name else f"{stamp} {message.sender_name}:"
 
     return of
+
+
+_HEAD = re.compile(r"\A(?:\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d \d\d:\d\d [+-]\d\d:\d\d[^\]\n]{0,60}\]\s*)+")
+
+
+def strip_head(text: str) -> str:
+    """A reply without the time head that a model may copy from the messages it reads."""
+    return _HEAD.sub("", text)

@@ -14,4 +14,4 @@ def decide(tool: Tool, settings: Approver) -> Decision:
         return "deny"
     if tool.name in settings.allow or not tool.asks:
         return "allow"
-    return "ask" if settings.mode in ("ask", "pattern") else settings.mode
+    return settings.mode if settings.mode in ("allow", "deny") else "ask"

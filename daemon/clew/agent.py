@@ -1,0 +1,346 @@
+"""One turn, start to end."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from clew.clock import Time
+from clew.compactor import CompactFull, Compactor
+from clew.config import Agent as Settings
+from clew.context import view
+from clew.context.compression import Cut, count_cut, limit_cut
+from clew.context.prompt import rendered_tokens, request_tokens
+from clew.context.recall import strip_appendix
+from clew.context.view import Rendered
+from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, Usage
+from clew.metrics import Metrics
+from clew.model_call import Called, ModelCaller, Stopped
+from clew.prompting import Decided, Prompter, numbers
+from clew.providers import Provider, ProviderError, Request
+from clew.store import Claim, LeaseLost, ModelCall, NewMessage, Outcome, Reply, Step, ToolState, ViewRows
+from clew.store.sqlite import SqliteStore
+from clew.tools import Pending, ToolContext
+from clew.tools.runner import Ran, ToolRunner
+from clew.transport import Address, Part, Preview, Typing
+
+log = structlog.get_logger()
+
+EMPTY_TRIES = 2
+"""Model calls that may come back empty before the person is told."""
+INTERRUPTED = "This call was interrupted. Whether it took effect is unknown: find out before calling it again."
+
+WORDS = {
+    "auth": "My model's provider refused the key I was given. Whoever runs me has to mend that.",
+    "quota": "My model's provider says that its spending limit is reached. Whoever runs me has to mend that.",
+    "invalid": "My model refused the request. It is in the log of whoever runs me.",
+    "overflow": "This conversation no longer fits my model. Write /compact to shorten it or /new for a fresh one; nothing is lost.",
+    "compact_full": "This conversation no longer fits my model, even shortened. Write /new for a fresh one; nothing is lost.",
+    "refusal": "My model declined to answer that.",
+    "empty": "My model gave an empty answer. Please ask again.",
+}
+UNREACHED = "My model could not be reached just now. Your message is stored; please ask again in a while."
+
+Show = Callable[[Address, Typing | Preview], None]
+Plan = Callable[[Address, str], tuple[tuple[Part, ...], bool]]
+"""(the parts of a reply, whether it counts as sent when committed)."""
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn while it runs."""
+
+    claim: Claim
+    rows: ViewRows
+    decided: Decided
+    stop: asyncio.Event
+    messages: list[Message]
+    spent: list[ModelCall] = field(default_factory=list)
+    saved: int = 0  # of `spent`
+    began: bool = False  # the prompt's state is written with the first step
+    compaction_failed: bool = False
+
+    @property
+    def window(self) -> view.Window:
+        return view.window(self.messages, self.claim.turn)
+
+    @property
+    def payer(self) -> str:
+        return self.claim.person.id if self.claim.person else ""
+
+
+class Agent:
+    """Runs turns. `providers`: the session's model first, then the fallbacks."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        settings: Settings,
+        providers: Sequence[Provider],
+        prompter: Prompter,
+        compactor: Compactor,
+        caller: ModelCaller,
+        tools: ToolRunner,
+        show: Show,
+        plan: Plan,
+        time: Time,
+        metrics: Metrics,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._providers = tuple(providers)
+        self._prompter = prompter
+        self._compactor = compactor
+        self._caller = caller
+        self._tools = tools
+        self._show = show
+        self._plan = plan
+        self._time = time
+        self._metrics = metrics
+        self._stops: dict[str, asyncio.Event] = {}
+
+    def stop(self, turn: str) -> None:
+        """Ask a running turn to end at its next safe point."""
+        if turn in self._stops:
+            self._stops[turn].set()
+
+    async def run(self, claim: Claim) -> None:
+        """Run a turn to its end. Cancelled, it stays as it is stored and is resumed after a restart."""
+        started = self._time.steady()
+        self._stops[claim.turn] = stop = asyncio.Event()
+        log.info("turn.started", resumed=claim.resumed, kind=claim.kind)
+        self._show(claim.address, Typing(_newest(claim)))
+        try:
+            outcome, text, spent = await self._ended(claim, stop)
+            await self._store.finish(claim, outcome, replies(claim, text, self._plan), self._time.wall())
+        except LeaseLost:
+            log.info("turn.lost")
+            return
+        finally:
+            del self._stops[claim.turn]
+        self._report(outcome, spent, self._time.steady() - started)
+
+    async def _ended(self, claim: Claim, stop: asyncio.Event) -> tuple[Outcome, str, list[ModelCall]]:
+        rows = await self._store.view(claim.session)
+        turn = _Turn(claim, rows, Decided(rows.prompt), stop, list(rows.messages))
+        try:
+            if claim.resumed:
+                await self._settle_interrupted(turn)
+            outcome, text = await self._loop(turn)
+        except Stopped:
+            text = "Stopped."
+            outcome = Outcome("stopped", self._step(turn, (self._said(turn, (Text(text),), {"stopped": True}),)))
+        except CompactFull as full:
+            text = WORDS["compact_full"]
+            outcome = Outcome("failed", self._step(turn), f"compact_full: {full}")
+        except ProviderError as error:
+            text = WORDS.get(error.kind, UNREACHED)
+            outcome = Outcome("failed", self._step(turn), f"{error.kind}: {error}")
+        return outcome, text, turn.spent
+
+    async def _loop(self, turn: _Turn) -> tuple[Outcome, str]:
+        empty = 0
+        for number in range(1, self._settings.max_model_calls + 1):
+            if turn.stop.is_set():
+                raise Stopped
+            called = await self._call(turn, first=number == 1)
+            blocks = _clean(called.done.blocks)
+            if called.done.stop == "refusal":
+                return Outcome("failed", self._step(turn, calls=called), "refusal"), WORDS["refusal"]
+            if calls := tuple(block for block in blocks if isinstance(block, ToolCall)):
+                await self._run_tools(turn, blocks, calls, called)
+                continue
+            text = "\n".join(block.text for block in blocks if isinstance(block, Text)).strip()
+            if text:
+                return self._answered(turn, blocks, text, called)
+            empty += 1
+            if empty == EMPTY_TRIES:
+                return Outcome("failed", self._step(turn, calls=called), "empty"), WORDS["empty"]
+            await self._record(turn, self._step(turn, calls=called))
+        text = f"I stopped after {self._settings.max_model_calls} model calls without coming to an end. Ask me to go on if I should."
+        return Outcome("done", self._step(turn, (self._said(turn, (Text(text),), {"limit": True}),))), text
+
+    def _answered(self, turn: _Turn, blocks: tuple[Block, ...], text: str, called: Called) -> tuple[Outcome, str]:
+        metadata = {"model": called.done.model, "stop": called.done.stop, "in_reply_to": _newest(turn.claim)}
+        kept = tuple(block for block in blocks if not isinstance(block, Thinking))
+        if called.done.stop == "length":
+            text = f"{text}\n\n[My reply reached its longest length and was cut here.]"
+        return Outcome("done", self._step(turn, (self._said(turn, kept, metadata),), calls=called)), text
+
+    # Tools -------------------------------------------------------------------------------------------------------
+
+    async def _run_tools(self, turn: _Turn, blocks: tuple[Block, ...], calls: tuple[ToolCall, ...], called: Called) -> None:
+        asked = self._said(turn, blocks, {"model": called.done.model})
+        started = tuple(ToolState(call.id, call.name, call.arguments, "started", self._time.wall()) for call in calls)
+        await self._record(turn, self._step(turn, (asked,), calls=called, tools=started))
+        await self._finish_tools(turn, calls)
+
+    async def _finish_tools(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
+        ran = await self._tools.run(calls, self._tool_context(turn))
+        now = self._time.wall()
+        results = tuple(NewMessage("tool", (_result(each),), now) for each in ran)
+        states = tuple(ToolState(r.call.id, r.call.name, r.call.arguments, "denied" if r.denied else "done", now) for r in ran)
+        await self._record(turn, self._step(turn, results, tools=states))
+
+    async def _settle_interrupted(self, turn: _Turn) -> None:
+        """After a crash between a call and its result: run it again if that is harmless, else say that nobody knows."""
+        own = [message for message in turn.messages if message.turn == turn.claim.turn]
+        answered = {result.call_id for message in own for result in message.results}
+        asked = next((message for message in reversed(own) if message.calls), None)
+        missing = [call for call in (asked.calls if asked else ()) if call.id not in answered]
+        lost = [call for call in missing if not self._tools.idempotent(call.name)]
+        if lost:
+            now = self._time.wall()
+            results = tuple(NewMessage("tool", (ToolResult(c.id, c.name, INTERRUPTED, is_error=True),), now) for c in lost)
+            states = tuple(ToolState(c.id, c.name, c.arguments, "interrupted", now) for c in lost)
+            await self._record(turn, Step(messages=results, tools=states))
+        if again := [call for call in missing if call not in lost]:
+            await self._finish_tools(turn, again)
+
+    def _tool_context(self, turn: _Turn) -> ToolContext:
+        claim = turn.claim
+        zone, name = self._prompter.zone(claim)
+        after = turn.rows.compaction.to_seq if turn.rows.compaction else 0
+        return ToolContext(claim.session, claim.turn, str(claim.address), claim.person, after, zone, name, self._time.wall())
+
+    # The model ---------------------------------------------------------------------------------------------------
+
+    async def _call(self, turn: _Turn, *, first: bool) -> Called:
+        """The next model call: compacted if it is due, by the first provider that answers."""
+        await self._compact_if_due(turn)
+        if first:
+            turn.decided = await self._prompter.decide(turn.claim, turn.rows, self._providers[0])
+        *others, last = self._providers
+        for provider in others:
+            try:
+                return await self._call_with(turn, provider)
+            except ProviderError as error:
+                log.warning("provider.fallback", provider=provider.name, kind=error.kind, err=str(error))
+        return await self._call_with(turn, last)
+
+    async def _call_with(self, turn: _Turn, provider: Provider) -> Called:
+        request = await self._fitting(turn, provider)
+        try:
+            return await self._send(turn, provider, request)
+        except ProviderError as error:
+            if error.kind != "overflow" or provider is not self._providers[0]:
+                raise
+            sent, allowed = error.tokens or (2, 1)
+            estimated = request_tokens(request)
+            # The provider's own count says how far the estimate was off; without one, half is taken.
+            request = await self._fitting(turn, provider, limit=int(estimated * allowed / max(sent, 1) * 0.95))
+            return await self._send(turn, provider, request)
+
+    async def _send(self, turn: _Turn, provider: Provider, request: Request) -> Called:
+        marks, chain = await self._prompter.marked(request, provider)
+
+        async def spoken(text: str, words: str) -> None:
+            self._show(turn.claim.address, Preview(turn.claim.turn, text, words, _newest(turn.claim)))
+
+        return await self._caller.call(provider, marks, chain, payer=turn.payer, spent=turn.spent, spoken=spoken, stop=turn.stop)
+
+    async def _compact_if_due(self, turn: _Turn) -> None:
+        settings = self._settings.compression
+        window = turn.window
+        if window.repairs:
+            log.warning("view.repaired", session=turn.claim.session, repairs=window.repairs[:5])
+        if not settings.enabled or turn.compaction_failed:
+            return
+        cut = count_cut(window.messages, settings.count_mark, settings.kept_messages, turn.claim.first_seq)
+        if cut is not None:
+            turn.compaction_failed = not await self._compact(turn, cut)
+
+    async def _compact(self, turn: _Turn, cut: Cut, *, extract: bool = False) -> bool:
+        outcome = await self._compactor.compact(turn.claim.session, cut.trigger, cut=cut, payer=turn.payer, extract=extract)
+        turn.rows = await self._store.view(turn.claim.session)
+        turn.messages = list(turn.rows.messages)
+        return outcome.state == "done"
+
+    async def _fitting(self, turn: _Turn, provider: Provider, limit: int | None = None) -> Request:
+        """A request that fits `provider`: compacted for good by the session's own model, trimmed for this call by a fallback."""
+        limits = await provider.limits()
+        bounds = numbers(provider, limits)
+        most = min(limit or bounds.hard_limit, bounds.hard_limit)
+        messages = turn.window.messages
+        request = self._prompter.request(turn.claim, turn.rows, messages, turn.decided.state, provider, limits)
+        if request_tokens(request) <= most:
+            return request
+        for extract in (False, True):
+            cut = self._limit_cut(turn.window.messages, request, min(bounds.target, most), turn.claim.first_seq)
+            if cut is None:
+                break
+            if provider is not self._providers[0]:
+                messages = messages[cut.index :]
+            elif (not extract and turn.compaction_failed) or not await self._compact(turn, cut, extract=extract):
+                continue
+            else:
+                messages = turn.window.messages
+            request = self._prompter.request(turn.claim, turn.rows, messages, turn.decided.state, provider, limits)
+            if request_tokens(request) <= most:
+                return request
+        raise CompactFull(f"{request_tokens(request)} tokens estimated, {most} allowed")
+
+    @staticmethod
+    def _limit_cut(messages: Sequence[Rendered], request: Request, target: int, turn_seq: int) -> Cut | None:
+        sizes = [rendered_tokens(message) for message in messages]
+        fixed = request_tokens(replace(request, messages=()))
+        return limit_cut(messages, sizes, fixed, target, turn_seq)
+
+    # Writing down ------------------------------------------------------------------------------------------------
+
+    def _said(self, turn: _Turn, blocks: tuple[Block, ...], metadata: Mapping[str, object]) -> NewMessage:
+        return NewMessage("assistant", blocks, self._time.wall(), metadata=metadata)
+
+    def _step(
+        self, turn: _Turn, messages: tuple[NewMessage, ...] = (), *, calls: Called | None = None, tools: tuple[ToolState, ...] = ()
+    ) -> Step:
+        """What is to be committed: everything since the last step, the prompt's state with the first one."""
+        first, turn.began = not turn.began, True
+        spent = tuple(turn.spent[turn.saved :])
+        turn.saved = len(turn.spent)
+        state = replace(turn.decided.state, last_call=self._time.wall()) if first or calls else None
+        return Step(messages, spent, tools, calls.cache if calls else (), turn.decided.recalled if first else (), state)
+
+    async def _record(self, turn: _Turn, step: Step) -> None:
+        turn.messages += await self._store.record(turn.claim, step)
+
+    def _report(self, outcome: Outcome, spent: Sequence[ModelCall], seconds: float) -> None:
+        self._metrics.turns.labels(outcome.state).inc()
+        self._metrics.turn_seconds.observe(seconds)
+        usage = sum((call.usage for call in spent), Usage())
+        if outcome.state == "failed":
+            log.error("turn.failed", error=outcome.error.partition(":")[0], detail=outcome.error)
+        log.info(
+            "turn.finished",
+            outcome=outcome.state,
+            duration=round(seconds, 3),
+            calls=len(spent),
+            prompt_tokens=usage.prompt,
+            output_tokens=usage.output,
+            cache_read_share=round(usage.cache_read / usage.prompt, 3) if usage.prompt else 0.0,
+        )
+
+
+def replies(claim: Claim, text: str, plan: Plan) -> list[Reply]:
+    """The reply of a turn, addressed and cut into parts."""
+    parts, instant = plan(claim.address, text)
+    answers = tuple(item.client_id for item in claim.items if item.client_id)
+    context = claim.items[-1].context if claim.items else {}
+    return [Reply(claim.address, text, parts, _newest(claim), answers, context, instant)]
+
+
+def _newest(claim: Claim) -> str:
+    return claim.items[-1].client_id if claim.items else ""
+
+
+def _clean(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    """A response without clew's own wrappers, should the model have repeated them."""
+    return tuple(Text(view.strip_head(strip_appendix(block.text))) if isinstance(block, Text) else block for block in blocks)
+
+
+def _result(ran: Ran) -> ToolResult:
+    if ran.result is not None:
+        return ran.result
+    question = ran.pending.question if isinstance(ran.pending, Pending) else ""
+    return ToolResult(ran.call.id, ran.call.name, f"This needs a yes that nobody was asked for: {question}", is_error=True)

@@ -1,0 +1,106 @@
+"""The commands people write in a chat: one table, one function each."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from clew.compactor import Compactor
+from clew.context.view import window
+from clew.providers import Provider
+from clew.store import Claim, PersonRole
+from clew.store.sqlite import SqliteStore
+
+EVERYBODY: frozenset[PersonRole] = frozenset({"owner", "member", "guest"})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command says. new_session: the chat's next message begins a new session."""
+
+    text: str
+    new_session: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What commands work with."""
+
+    store: SqliteStore
+    compactor: Compactor
+    provider: Provider
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command. usage: how it is written; help: one line; run: None for one that never waits; roles: who may use it."""
+
+    usage: str
+    help: str
+    run: Callable[[Rooms, Claim, str], Awaitable[Answer]] | None
+    roles: frozenset[PersonRole] = EVERYBODY
+
+
+async def answer(rooms: Rooms, claim: Claim) -> Answer:
+    """Run the command of a claim."""
+    word, _, rest = claim.items[0].text.strip().partition(" ")
+    command = COMMANDS.get(word.lower())
+    if command is None or command.run is None:
+        return Answer(f"I do not know {word}. /help lists what I do know.")
+    if claim.person is None or claim.person.role not in command.roles:
+        return Answer(f"{word} is not for you here.")
+    return await command.run(rooms, claim, rest.strip())
+
+
+async def _help(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    lines = [f"{command.usage} — {command.help}" for command in COMMANDS.values()]
+    return Answer("\n".join(lines))
+
+
+async def _new(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    return Answer("A new conversation begins with your next message. The old one is kept and stays searchable.", new_session=True)
+
+
+async def _status(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    rows = await rooms.store.view(claim.session)
+    spent = await rooms.store.session_usage(claim.session)
+    limits = await rooms.provider.limits()
+    share = spent.last.cache_read / spent.last.prompt if spent.last.prompt else 0.0
+    compaction = rows.compaction
+    lines = [
+        f"Session {claim.session} at {claim.address}",
+        f"Model: {rooms.provider.model or rooms.provider.kind} ({rooms.provider.name}), window {limits.window:,} tokens",
+        f"In view: {len(window(rows.messages).messages)} messages" + (", behind a summary" if compaction else ""),
+        f"Model calls: {spent.calls}; tokens in {spent.usage.prompt:,}, out {spent.usage.output:,}",
+        f"Prompt cache: {spent.usage.cache_read:,} read, {spent.usage.cache_write:,} written; last reply read {share:.0%} of its prompt",
+    ]
+    return Answer("\n".join(lines))
+
+
+async def _compact(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    if rest.split()[:1] == ["--preview"]:
+        plan = await rooms.compactor.preview(claim.session)
+        if not plan.demoted:
+            return Answer("There is nothing to compact yet.")
+        return Answer(
+            f"{plan.demoted} messages would go into the summary and {plan.kept} stay: about {plan.tokens_before:,} tokens now,"
+            f" at most {plan.tokens_after:,} then, for one call of about {plan.tokens_before:,} tokens."
+        )
+    payer = claim.person.id if claim.person else ""
+    outcome = await rooms.compactor.compact(claim.session, "command", rest or None, payer=payer)
+    said = {
+        "done": f"Compacted: {outcome.covered} messages went into the summary, the window has {outcome.messages} now. Nothing was deleted.",
+        "nothing": "There is nothing to compact yet.",
+        "lost": "Another compaction was first; everything is in order.",
+    }
+    return Answer(said.get(outcome.state, f"Compacting did not work: {outcome.error}. The conversation is as it was."))
+
+
+COMMANDS = {
+    "/help": Command("/help", "this list", _help),
+    "/new": Command("/new", "begin a new conversation; the old one stays searchable", _new),
+    "/status": Command("/status", "the session, its model, its window and its tokens", _status),
+    "/compact": Command("/compact [what to keep] [--preview]", "put older messages into the summary now", _compact),
+    "/stop": Command("/stop", "stop the reply that is being written", None),
+}
+
+CONTROL = frozenset(name for name, command in COMMANDS.items() if command.run is None)
+"""Commands that never wait in the session's lane: they are carried out when they are stored."""

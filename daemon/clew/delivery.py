@@ -1,0 +1,144 @@
+"""From the outbox to the transports: one lane per chat, and the live hints beside it."""
+
+import asyncio
+import random
+from collections.abc import Mapping
+
+import structlog
+
+from clew.bus import Bus
+from clew.clock import Time
+from clew.metrics import Metrics
+from clew.providers import backoff
+from clew.store import Settlement
+from clew.store.sqlite import SqliteStore
+from clew.transport import Address, Delivery, Preview, Refused, Retry, Transport, Typing, Unknown
+
+log = structlog.get_logger()
+
+SIDE_BY_SIDE = 8
+"""Chats of one transport that are served at the same time."""
+RETRY_BASE, RETRY_CAP = 1.0, 300.0
+"""Seconds; the first and the longest wait before a delivery is tried again."""
+LOOK = 30.0
+"""Seconds between looks at the outbox when nothing was reported."""
+HINTS = 1000
+"""Live hints that may wait; more are dropped."""
+
+
+class Delivering:
+    """Sends one transport's replies."""
+
+    def __init__(self, name: str, transport: Transport, store: SqliteStore, time: Time, metrics: Metrics, owner: str) -> None:
+        self._name = name
+        self._transport = transport
+        self._store = store
+        self._time = time
+        self._metrics = metrics
+        self._owner = owner
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(SIDE_BY_SIDE)
+
+    async def run(self) -> None:
+        """Until cancelled. A send that runs then is left to `drain`."""
+        while True:
+            seen = self._store.version
+            await self._start_all()
+            await self._store.changed(seen, await self._pause())
+
+    async def drain(self, grace: float) -> None:
+        """Send what is due, at most `grace` seconds."""
+        try:
+            async with asyncio.timeout(grace):
+                await self._start_all()
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
+                    await self._start_all()
+        except TimeoutError:
+            log.warning("outbox.retry", transport=self._name, reason="the daemon stops; the rest is sent at the next start")
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _pause(self) -> float:
+        due = await self._store.next_delivery(self._name)
+        return LOOK if due is None else min(max(due - self._time.wall(), 0.05), LOOK)
+
+    async def _start_all(self) -> None:
+        while True:
+            await self._room.acquire()
+            delivery = await self._store.claim_delivery(self._owner, self._name, self._time.wall())
+            if delivery is None:
+                self._room.release()
+                return
+            task = asyncio.create_task(self._send(delivery), name=f"send.{delivery.id}")
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._room.release()
+
+    async def _send(self, delivery: Delivery) -> None:
+        logger = log.bind(transport=self._name, address=str(delivery.address), id=delivery.id, session=delivery.session, turn=delivery.turn)
+        try:
+            sent = await self._transport.send(delivery)
+            result = Settlement("sent", sent.ref, sent_parts=len(delivery.parts))
+            logger.info("outbox.sent", parts=len(delivery.parts), attempt=delivery.attempt)
+            self._metrics.messages.labels(self._name, "out").inc()
+        except Retry as again:
+            result = self._again(delivery, str(again), again.after)
+            logger.warning("outbox.retry", reason=str(again), attempt=delivery.attempt)
+        except Refused as refused:
+            result = Settlement("dead", reason=str(refused))
+            logger.error("outbox.dead", reason=str(refused))
+        except Unknown as unknown:
+            result = await self._resolved(delivery, str(unknown))
+            logger.warning("outbox.unknown", reason=str(unknown), state=result.state)
+        except Exception as error:
+            result = self._again(delivery, f"{type(error).__name__}: {error}", None)
+            logger.warning("outbox.retry", reason=result.reason, attempt=delivery.attempt)
+        await self._store.settle(delivery, result, self._time.wall())
+
+    def _again(self, delivery: Delivery, reason: str, after: float | None) -> Settlement:
+        wait = backoff(delivery.attempt, after, random.random(), base=RETRY_BASE, cap=RETRY_CAP)  # noqa: S311 - jitter
+        return Settlement("pending", reason=reason, next_at=self._time.wall() + wait)
+
+    async def _resolved(self, delivery: Delivery, reason: str) -> Settlement:
+        """An unknown outcome: ask where one can ask, send again where the receiver drops repeats, else say that nobody knows."""
+        can = self._transport.capabilities
+        if can.can_find and (found := await self._transport.find(delivery)):
+            return Settlement("sent", found.ref, sent_parts=len(delivery.parts))
+        if can.idempotent_send:
+            return self._again(delivery, reason, None)
+        return Settlement("unknown", reason=reason)
+
+
+class Hints:
+    """Typing and previews: to whoever listens on the bus, and to the platform. Lossy."""
+
+    def __init__(self, bus: Bus, transports: Mapping[str, Transport]) -> None:
+        self._bus = bus
+        self._transports = transports
+        self._waiting: dict[Address, Typing | Preview] = {}
+        self._wake = asyncio.Event()
+
+    def show(self, address: Address, event: Typing | Preview) -> None:
+        """Never waits. Of the hints for one address that wait, only the newest is shown."""
+        self._bus.publish(address, event)
+        transport = self._transports.get(address.transport)
+        if transport is None or transport.capabilities.instant or len(self._waiting) >= HINTS:
+            return
+        self._waiting[address] = event
+        self._wake.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            waiting, self._waiting = self._waiting, {}
+            for address, event in waiting.items():
+                try:
+                    await self._transports[address.transport].hint(address, event)
+                except Exception as error:
+                    log.debug("hint.lost", transport=address.transport, err=str(error))

@@ -1,0 +1,123 @@
+"""From the inbox to turns: one at a time per session, many sessions side by side."""
+
+import asyncio
+
+import structlog
+
+from clew import commands
+from clew.agent import Agent, Plan, replies
+from clew.bus import Bus, Replied
+from clew.clock import Time
+from clew.errors import StoreError
+from clew.store import Claim, LeaseLost, Outcome
+from clew.store.sqlite import SqliteStore
+
+log = structlog.get_logger()
+
+LEASE = 24 * 3600.0
+"""Seconds. One process holds the file, so a lease ends by a restart, which voids all; it only has to outlast any turn."""
+LOOK = 5.0
+"""Seconds between looks at the inbox when nothing was reported."""
+ATTEMPTS = 5
+"""Starts of a turn after which its message is given up."""
+BROKEN = "Something went wrong inside me; it is in the log of whoever runs me. Your message is stored."
+
+
+class Dispatcher:
+    """Claims turns and runs them. `merging`: transports whose waiting messages are answered together."""
+
+    def __init__(
+        self,
+        store: SqliteStore,
+        agent: Agent,
+        rooms: commands.Rooms,
+        plan: Plan,
+        bus: Bus,
+        time: Time,
+        owner: str,
+        turns_at_once: int,
+        merging: frozenset[str],
+    ) -> None:
+        self._store = store
+        self._agent = agent
+        self._rooms = rooms
+        self._plan = plan
+        self._bus = bus
+        self._time = time
+        self._owner = owner
+        self._merging = merging
+        self._slots = asyncio.Semaphore(turns_at_once)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: asyncio.Future[None] | None = None
+        self.progress = 0.0
+
+    async def run(self) -> None:
+        """Until cancelled. Running turns outlive the cancelling: see `drain`."""
+        self._failure = asyncio.get_running_loop().create_future()
+        while True:
+            seen = self._store.version
+            await self._start_all()
+            self.progress = self._time.steady()
+            waiter = asyncio.ensure_future(self._store.changed(seen, LOOK))
+            await asyncio.wait((waiter, self._failure), return_when=asyncio.FIRST_COMPLETED)
+            waiter.cancel()
+            if self._failure.done():
+                self._failure.result()
+
+    async def drain(self, grace: float) -> int:
+        """Let running turns end, at most `grace` seconds. Returns how many were interrupted; they are resumed at the next start."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=grace)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+            return len(late)
+        return 0
+
+    async def _start_all(self) -> None:
+        while not self._slots.locked():
+            claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._merging)
+            if claim is None:
+                return
+            await self._slots.acquire()
+            task = asyncio.create_task(self._run(claim), name=f"turn.{claim.turn}")
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._slots.release()
+        if not task.cancelled() and (error := task.exception()) and self._failure and not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def _run(self, claim: Claim) -> None:
+        structlog.contextvars.bind_contextvars(session=claim.session, turn=claim.turn, transport=claim.address.transport)
+        try:
+            await self._handle(claim)
+        except StoreError:
+            raise
+        except LeaseLost:
+            log.info("turn.lost")
+        except Exception as error:
+            log.exception("turn.failed", error=type(error).__name__)
+            await self._give_up(claim, f"{type(error).__name__}: {error}")
+        self._bus.publish(claim.address, Replied(claim.session))
+
+    async def _handle(self, claim: Claim) -> None:
+        if claim.resumed and await self._store.attempts(claim.turn) > ATTEMPTS:
+            await self._give_up(claim, f"it was interrupted {ATTEMPTS} times")
+        elif claim.kind in ("message", "job"):
+            await self._agent.run(claim)
+        elif claim.kind == "command":
+            await self._command(claim)
+        else:
+            await self._store.finish(claim, Outcome("done"), (), self._time.wall())
+
+    async def _command(self, claim: Claim) -> None:
+        answer = await commands.answer(self._rooms, claim)
+        outcome = Outcome("done", new_session=answer.new_session)
+        await self._store.finish(claim, outcome, replies(claim, answer.text, self._plan), self._time.wall())
+
+    async def _give_up(self, claim: Claim, why: str) -> None:
+        log.error("turn.failed", error="given_up", detail=why)
+        await self._store.finish(claim, Outcome("failed", error=why), replies(claim, BROKEN, self._plan), self._time.wall())

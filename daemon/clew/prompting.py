@@ -1,0 +1,122 @@
+"""From a session's rows to the request of its next model call."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from zoneinfo import ZoneInfo
+
+from clew.clock import Time
+from clew.compactor import covered
+from clew.config import Agent as Settings
+from clew.context import view
+from clew.context.prompt import Marks, Parts, Prefix, base_prompt, layout, mark, prefixes
+from clew.context.tokens import Window, window
+from clew.context.view import Rendered
+from clew.model_call import TTL_SECONDS
+from clew.providers import Limits, Provider, Request, ToolSpec
+from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json
+from clew.store import Claim, PromptState, Recalled, ViewRows
+from clew.store.sqlite import SqliteStore
+
+PREVIOUS = 3
+"""The person's messages before this turn that recall may take words from."""
+COLD_WITHOUT_CACHE = 3600.0
+"""Seconds of silence after which a recall block may change freely where the provider has no cache of stated lifetime."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What stands in the prompt for the whole of a turn, and what recall considered."""
+
+    state: PromptState
+    recalled: tuple[Recalled, ...] = ()
+
+
+class Prompter:
+    """Makes requests. Everything in them comes from rows and the config, so that a restart changes no byte."""
+
+    def __init__(
+        self, store: SqliteStore, settings: Settings, recall: RecallProvider, tools: Sequence[ToolSpec], time: Time, zone: str
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._recall = recall
+        self._tools = tuple(tools)
+        self._time = time
+        self._zone_name = zone
+
+    def zone(self, claim: Claim) -> tuple[tzinfo, str]:
+        """The zone of a turn: the person's in a direct chat, else the configured one."""
+        name = claim.person.timezone if claim.direct and claim.person and claim.person.timezone else self._zone_name
+        return ZoneInfo(name), name
+
+    async def decide(self, claim: Claim, rows: ViewRows, provider: Provider) -> Decided:
+        """What recall gives for this turn: asked once, then fixed. A turn that was interrupted keeps what it had."""
+        now = self._time.wall()
+        state = rows.prompt
+        if state.recall_turn == claim.turn:
+            return Decided(state)
+        compaction = rows.compaction.id if rows.compaction else None
+        cold = now - state.last_call > (TTL_SECONDS[provider.cache_ttl] if provider.cache_ttl else COLD_WITHOUT_CACHE)
+        keep = self._settings.recall.placement == "system" and bool(state.recall) and not cold and state.compaction == compaction
+        text = await self._recall.system_appendix(self._asking(claim, rows, keep))
+        shown = text.shown if isinstance(text, Appendix) else ()
+        considered = text.considered if isinstance(text, Appendix) else ()
+        ids = {excerpt.id for excerpt in shown}
+        recalled = tuple(Recalled(each.id, each.score, each.why, each.id in ids) for each in considered)
+        decided = PromptState(state.notes, str(text), excerpts_json(shown), claim.turn, compaction, now)
+        return Decided(decided, recalled)
+
+    def _asking(self, claim: Claim, rows: ViewRows, keep: bool) -> SessionView:
+        said = [message for message in rows.messages if message.role == "user"]
+        before = [message.text for message in said if message.seq < claim.first_seq]
+        return SessionView(
+            session=claim.session,
+            address=str(claim.address),
+            after_seq=rows.compaction.to_seq if rows.compaction else 0,
+            text="\n".join(message.text for message in said if message.seq >= claim.first_seq),
+            previous=tuple(before[-PREVIOUS:]),
+            names=tuple(dict.fromkeys(message.sender_name for message in said if message.sender_name)),
+            zone=self.zone(claim)[0],
+            state=rows.prompt if keep else replace(rows.prompt, recall="", excerpts="[]"),
+            keep=keep,
+        )
+
+    def request(
+        self, claim: Claim, rows: ViewRows, messages: Sequence[Rendered], state: PromptState, provider: Provider, limits: Limits
+    ) -> Request:
+        """The request of the next model call, unmarked."""
+        zone, zone_name = self.zone(claim)
+        custom = self._settings.system_prompt
+        parts = Parts(
+            base=base_prompt(custom, zone_name),
+            messages=tuple(messages),
+            head=view.head(zone, zone_name if custom else "", direct=claim.direct),
+            tools=self._tools,
+            notes=state.notes,
+            summary=rows.compaction.text if rows.compaction else "",
+            covered_line=covered(rows.compaction).line(zone) if rows.compaction else "",
+            recall=state.recall,
+            placement=self._settings.recall.placement,
+        )
+        return layout(parts, max_tokens=reply_tokens(provider, limits), ttl=provider.cache_ttl, cache_key=claim.session)
+
+    async def marked(self, request: Request, provider: Provider) -> tuple[Marks, list[Prefix]]:
+        """The request with its cache markers, and the chain of its prefixes."""
+        chain = prefixes(request, account=f"{provider.name}\x00{provider.model}")
+        if provider.cache_ttl is None:
+            return Marks(request, ()), chain
+        hashes = [prefix.hash for prefix in chain if prefix.segment == "messages"]
+        cached = await self._store.cached(provider.name, provider.model, hashes, self._time.wall())
+        return mark(request, chain, cached), chain
+
+
+def reply_tokens(provider: Provider, limits: Limits) -> int:
+    """The longest reply that is asked for: `auto` is min(4096, a quarter of the window)."""
+    wanted = min(4096, limits.window // 4) if provider.max_tokens == "auto" else provider.max_tokens
+    return max(1, min(wanted, limits.max_output))
+
+
+def numbers(provider: Provider, limits: Limits) -> Window:
+    """The thresholds of a provider's window."""
+    return window(limits.window, reply_tokens(provider, limits))
