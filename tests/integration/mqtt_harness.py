@@ -1,14 +1,17 @@
 """What the MQTT tests share: a host that remembers, a transport that runs, and people who talk to it.
 
-Run as a program it is a clew that is about to store a message and never does: `python -m tests.integration.mqtt_harness PORT`.
+As a program, `python -m tests.integration.mqtt_harness PORT [FILE]`, it is a clew to be killed: it stores what comes in
+FILE, an SQLite database, and prints a line for each commit; without FILE it is about to store a message and never does.
 """
 
 import asyncio
 import contextlib
 import json
+import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import aiomqtt
@@ -18,6 +21,7 @@ from paho.mqtt.properties import Properties
 from clew.transport import Address, Delivery, Inbound, Receipt
 from clew_transports.mqtt import MqttTransport, Settings
 
+ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20.0
 FIRST_PAUSE_S = 0.02
 
@@ -151,15 +155,70 @@ def payload(message: aiomqtt.Message) -> dict[str, Any]:
     return found
 
 
-async def _never_store(port: int) -> None:
-    inbox = Inbox()
-    inbox.stuck = True
+class Disk(Inbox):
+    """A host that commits rows and cursor to an SQLite file, and says so."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._db = sqlite3.connect(path)
+        self._db.execute("CREATE TABLE IF NOT EXISTS inbox (id TEXT PRIMARY KEY, text TEXT)")
+        self._db.execute("CREATE TABLE IF NOT EXISTS cursors (one INTEGER PRIMARY KEY, cursor TEXT)")
+
+    async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+        with self._db:
+            for inbound in batch:
+                values = (inbound.external_id, inbound.text)
+                self._db.execute("INSERT OR IGNORE INTO inbox VALUES (?, ?)", values)
+            self._db.execute("INSERT OR REPLACE INTO cursors VALUES (1, ?)", (cursor,))
+        print("stored", flush=True)
+        return [Receipt(inbound.external_id, "stored") for inbound in batch]
+
+    async def cursor(self) -> str | None:
+        row = self._db.execute("SELECT cursor FROM cursors").fetchone()
+        return row[0] if row else None
+
+    def texts_stored(self) -> list[str]:
+        return [text for (text,) in self._db.execute("SELECT text FROM inbox ORDER BY rowid")]
+
+    def close(self) -> None:
+        self._db.close()
+
+
+@contextlib.asynccontextmanager
+async def process(port: int, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """This module as a program, killed at the end if it still runs."""
+    started = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "tests.integration.mqtt_harness", str(port), *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{ROOT}:{ROOT}/daemon:{ROOT}/transports"},
+    )
+    try:
+        yield started
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            started.kill()
+        await started.communicate()
+
+
+async def line(of: asyncio.subprocess.Process) -> bytes:
+    """The next line that the program prints."""
+    assert of.stdout is not None
+    async with asyncio.timeout(DEADLINE_S):
+        return await of.stdout.readline()
+
+
+async def _serve(port: int, path: str | None) -> None:
+    inbox = Disk(Path(path)) if path else Inbox()
+    inbox.stuck = path is None
     async with running(port, inbox):
         print("connected", flush=True)
-        await inbox.until(lambda: bool(inbox.batches))
-        print("storing", flush=True)
+        if inbox.stuck:
+            await inbox.until(lambda: bool(inbox.batches))
+            print("storing", flush=True)
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_never_store(int(sys.argv[1])))
+    asyncio.run(_serve(int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None))

@@ -1,24 +1,26 @@
 """The MQTT transport against a real broker."""
 
 import asyncio
-import contextlib
 import json
-import sys
 from pathlib import Path
 
+import aiomqtt
 import pytest
 
 from clew.transport import Preview, Refused, Retry, Typing, Unknown
 from clew_transports.mqtt import MqttTransport
 from tests.integration.mqtt_harness import (
     DEADLINE_S,
+    Disk,
     Inbox,
     answer_to,
     delivery,
     heard,
+    line,
     on,
     payload,
     person,
+    process,
     publishing,
     running,
     settings,
@@ -32,7 +34,6 @@ pytestmark = [
 
 IN, OUT, EV = "chat/v1/clew/in/ada", "chat/v1/clew/out/ada", "chat/v1/clew/ev/ada"
 STATUS = "chat/v1/clew/status"
-ROOT = Path(__file__).parents[2]
 
 
 def question(id: str, text: str = "Hello?", **more: object) -> str:
@@ -92,33 +93,45 @@ async def test_a_message_sent_again_is_confirmed_again_and_stored_once(mosquitto
 
 @pytest.mark.asyncio
 async def test_kill_9_before_the_commit_loses_nothing_and_says_offline(mosquitto: Mosquitto) -> None:  # P42 P48
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.integration.mqtt_harness",
-        str(mosquitto.port),
-        stdout=asyncio.subprocess.PIPE,
-        cwd=ROOT,
-        env={"PYTHONPATH": f"{ROOT}:{ROOT}/daemon:{ROOT}/transports"},
-    )
-    try:
-        assert process.stdout is not None
-        async with asyncio.timeout(DEADLINE_S), person(mosquitto.port) as ada:
-            assert await process.stdout.readline() == b"connected\n"
-            assert (await heard(ada, on(STATUS))).payload == b"online"
-            await ada.publish(IN, question("q1", "first"), qos=1)
-            assert await process.stdout.readline() == b"storing\n"
-            await ada.publish(IN, "second, plain", qos=1)
-            process.kill()
-            assert (await heard(ada, on(STATUS))).payload == b"offline"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+    async with process(mosquitto.port) as clew, person(mosquitto.port) as ada:
+        assert await line(clew) == b"connected\n"
+        assert (await heard(ada, on(STATUS))).payload == b"online"
+        await ada.publish(IN, question("q1", "first"), qos=1)
+        assert await line(clew) == b"storing\n"
+        await ada.publish(IN, "second, plain", qos=1)
+        clew.kill()
+        assert (await heard(ada, on(STATUS))).payload == b"offline"
     inbox = Inbox()
     async with running(mosquitto.port, inbox):
         await inbox.until(lambda: len(inbox.rows) == 2)
     assert inbox.texts == ["first", "second, plain"]
+
+
+@pytest.mark.asyncio
+async def test_kill_9_at_any_moment_loses_nothing_and_doubles_nothing(mosquitto: Mosquitto, tmp_path: Path) -> None:
+    # P42 P48: the texts come without an id, so that each process has to recognise what the one before it stored.
+    path = tmp_path / "inbox.db"
+    texts = [f"text {number}" for number in range(300)]
+    async with process(mosquitto.port, str(path)) as clew:
+        assert await line(clew) == b"connected\n"
+    async with person(mosquitto.port) as ada:
+        for first in range(0, 300, 60):
+            async with process(mosquitto.port, str(path)) as clew, asyncio.TaskGroup() as tasks:
+                tasks.create_task(publish_all(ada, texts[first : first + 60]))
+                while await line(clew) != b"stored\n":
+                    pass
+                clew.kill()
+    disk = Disk(path)
+    async with process(mosquitto.port, str(path)) as clew:
+        while len(disk.texts_stored()) < len(texts):
+            assert await line(clew), "clew ended"
+    assert disk.texts_stored() == texts
+    disk.close()
+
+
+async def publish_all(client: aiomqtt.Client, texts: list[str]) -> None:
+    for text in texts:
+        await client.publish(IN, text, qos=1)
 
 
 @pytest.mark.asyncio
