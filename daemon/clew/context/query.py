@@ -37,12 +37,13 @@ class Query:
     """What one message asks the index for.
 
     `terms` are normalised words and phrases (words parted by a space), `match` the FTS5 expression for the text column, `weights` the inverse
-    document frequency of each term, `words` every stemmed word of the message, and `total` the number of messages in the store.
+    document frequency of each term, `words` the stemmed words of the message that say something, and
+    `total` the number of messages in the store.
     """
 
     terms: tuple[str, ...]
     match: str
-    weights: tuple[float, ...] = ()
+    weights: tuple[float, ...]
     words: frozenset[str] = frozenset()
     total: int = 0
 
@@ -56,19 +57,18 @@ def query(
 ) -> Query | None:
     """The query for the user's message `text`, or None where it asks for nothing.
 
-    `previous` are the user's messages before it, oldest first; `names` the known speakers, whose names say whom but not what and so
-    are not searched for where another term stands beside them; `frequencies` gives the number of messages that a word of `tokens` occurs in;
+    `previous` are the user's messages before it, oldest first; `names` the known speakers, whose names count even
+    where they are stop words too; `frequencies` gives the number of messages that a word of `tokens` occurs in;
     `total` is the number of messages in the store. Never raises for any `text`, and `match` is valid FTS5 for every one.
     """
     source = _bounded(text)
-    found = _terms(source)
+    named = {word for name in names for word in WORD.findall(normalise(name))}
+    found = _terms(source, named)
     if len(found) < ENOUGH_TERMS and previous and (found or _ASKING.search(normalise(source))):
         for earlier in reversed(previous):
-            found = list(dict.fromkeys(found + _terms(_bounded(earlier))))[:FOLLOW_UP_TERMS]
+            found = list(dict.fromkeys(found + _terms(_bounded(earlier), named)))[:FOLLOW_UP_TERMS]
             if len(found) == FOLLOW_UP_TERMS:
                 break
-    named = {word for name in names for word in WORD.findall(normalise(name))}
-    found = [term for term in found if term not in named] or found
     if not found:
         return None
     counts = {term: _count(term, frequencies) for term in found}
@@ -79,7 +79,7 @@ def query(
         terms=tuple(found),
         match=_match(found, counts, total),
         weights=tuple(idf(counts[term], total) for term in found),
-        words=frozenset(stem(word) for word in WORD.findall(normalise(source))),
+        words=frozenset(stem(word) for term in _terms(source, named) for word in term.split(" ")),
         total=total,
     )
 
@@ -97,7 +97,7 @@ def _bounded(text: str) -> str:
     return redact(text)
 
 
-def _terms(source: str) -> list[str]:
+def _terms(source: str, named: Collection[str]) -> list[str]:
     source = re.sub(r"\[redacted[^\]]{0,30}\]", " ", source)
     plain = normalise(source)
     chosen: list[str] = []
@@ -106,7 +106,7 @@ def _terms(source: str) -> list[str]:
         if 2 <= len(phrase) <= 8:
             chosen.append(" ".join(word[:MAX_WORD] for word in phrase))
     spaced = _POSSESSIVE.sub(" ", plain)
-    dropped = stop_words(WORD.findall(spaced)) | COURTESY
+    dropped = (stop_words(WORD.findall(spaced)) | COURTESY) - _called(source, named)
     for chunk in _CHUNK.findall(UNSPACED_RUN.sub(" ", spaced)):
         words = [word[:MAX_WORD] for word in WORD.findall(chunk)][:8]
         if len(words) > 1:
@@ -115,6 +115,11 @@ def _terms(source: str) -> list[str]:
     chosen.extend(_unspaced(plain))
     chosen.extend(word for word in extra_words(source, plain) if word.isascii() and word not in dropped)
     return list(dict.fromkeys(chosen))
+
+
+def _called(source: str, named: Collection[str]) -> set[str]:
+    """The names in `named` that `source` writes with a capital: Will and Mark are people there, not a stop word and a verb."""
+    return {normalise(word) for word in WORD.findall(source) if word[0].isupper() and normalise(word) in named} if named else set()
 
 
 def _salient(word: str, dropped: Collection[str]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +11,25 @@ from dataclasses import dataclass
 from clew.context.query import Query
 from clew.context.text import WORD, normalise, stem
 
-NEIGHBOUR_WEIGHTS = {1: 0.5, 2: 0.2}
-SESSION_WEIGHT = 0.6
-SPEAKER_FACTOR = 1.6
-QUESTION_FACTOR = 0.9
+NEIGHBOUR_WEIGHTS = {1: 0.3, 2: 0.1}
+"""Share of its score that a message lends to those one and two places from it: answers stand beside what shares the words."""
 COVERAGE_WEIGHT = 0.5
-COVERAGE_REACH = 3
+COVERAGE_REACH = 5
+"""Each term found within this many messages adds its inverse document frequency once, so that a talk about all of it wins."""
+SITTING_WEIGHT = 0.4
+"""Share of the best score of a sitting that each of its messages gets."""
+SPEAKER_FACTOR = 1.6
+"""For messages of a speaker whom the question names."""
+QUESTION_FACTOR = 0.9
+"""For messages that end in a question mark: they ask what the one sought answers."""
+MAX_MATCHED_CHARS = 8_000
+"""Characters of a message that are read for terms; the index itself has ranked all of it."""
+GATE_SLOPE = 3.0
+GATE_FROM = 10
+"""The best message must score 3 ln(messages / 10): what one shared common word scores stays below that at every size."""
+RARE_SHARE = 0.6
+ENOUGH_OF_QUERY = 1.6
+"""Or 1.6 times the weight of all terms, if one of them is rare (a weight of 0.6 ln(messages)): one rare word is reason enough."""
 
 Place = tuple[str, int]
 
@@ -53,46 +68,73 @@ def rank(query: Query, candidates: Sequence[Candidate], neighbours: Mapping[Plac
     hits = {(hit.session, hit.seq): hit for hit in candidates}
     around = neighbours.values() if isinstance(neighbours, Mapping) else neighbours
     known = {(near.session, near.seq): near for near in around} | hits
-    base = {place: max(0.0, -hit.rank) for place, hit in hits.items()}
-    matched = {place: matched_terms(query, hit.text) for place, hit in hits.items()}
-    weights = dict(zip(query.terms, query.weights, strict=False))
-    smooth = {place: _smoothed(place, base) + COVERAGE_WEIGHT * _coverage(place, matched, weights) for place in known}
-    sittings: dict[tuple[str, int], list[float]] = defaultdict(list)
-    for place, message in known.items():
-        sittings[_sitting(message)].append(smooth[place])
-    fused = {sitting: _top_mean(scores) for sitting, scores in sittings.items()}
+    matcher = _Matcher(query)
+    matched = {place: matcher(hit.text) for place, hit in hits.items()}
+    local = _local_scores(query, hits, matched, known)
+    best: dict[tuple[str, int], float] = {}
+    for place, score in local.items():
+        sitting = _sitting(known[place])
+        best[sitting] = max(best.get(sitting, 0.0), score)
+    speakers = {message.speaker: _speaker_factor(query, message.speaker) for message in known.values()}
     scored = []
     for place, message in known.items():
-        score = (smooth[place] + SESSION_WEIGHT * fused[_sitting(message)]) * _factor(query, message)
+        score = (local[place] + SITTING_WEIGHT * best[_sitting(message)]) * speakers[message.speaker]
+        if message.text.endswith(("?", "？")):
+            score *= QUESTION_FACTOR
         if score > 0:
             scored.append(Scored(message, score, matched.get(place, ())))
     scored.sort(key=lambda item: (-item.score, item.candidate.at, item.candidate.id))
-    return scored
+    return scored if scored and scored[0].score >= relevant_from(query) else []
 
 
-def matched_terms(query: Query, text: str) -> tuple[str, ...]:
-    """The terms of `query` that `text` holds, by the same stems as the document frequencies."""
-    plain = normalise(text[:8_000])
-    stems = {stem(word) for word in WORD.findall(plain)}
-    return tuple(term for term in query.terms if _holds(term, stems, plain))
+def relevant_from(query: Query) -> float:
+    """The score below which the best message has nothing to do with the query; grows with the store, as all scores do."""
+    if query.total <= GATE_FROM:
+        return 0.0
+    needed = GATE_SLOPE * math.log(query.total / GATE_FROM)
+    if max(query.weights) >= RARE_SHARE * math.log(query.total):
+        needed = min(needed, ENOUGH_OF_QUERY * sum(query.weights))
+    return needed
 
 
-def _holds(term: str, stems: set[str], plain: str) -> bool:
-    return all(stem(word) in stems for word in term.split(" ")) or (not term.isascii() and term in plain)
+class _Matcher:
+    """Finds the terms of one query in many texts, by the stems that the document frequencies use."""
+
+    def __init__(self, query: Query) -> None:
+        self._terms = [(term, frozenset(stem(word) for word in term.split(" "))) for term in query.terms]
+        stems = sorted({found for _, parts in self._terms for found in parts if found.isascii()})
+        self._likely = re.compile(r"(?<![^\W_])(?:" + "|".join(map(re.escape, stems)) + r")[^\W_]*") if stems else WORD
+
+    def __call__(self, text: str) -> tuple[str, ...]:
+        plain = normalise(text[:MAX_MATCHED_CHARS])
+        found = {stem(word) for word in (self._likely if plain.isascii() else WORD).findall(plain)}
+        return tuple(term for term, parts in self._terms if parts <= found or (not term.isascii() and term in plain))
 
 
-def _smoothed(place: Place, base: Mapping[Place, float]) -> float:
-    session, seq = place
-    score = base.get(place, 0.0)
-    for distance, weight in NEIGHBOUR_WEIGHTS.items():
-        score += weight * (base.get((session, seq - distance), 0.0) + base.get((session, seq + distance), 0.0))
-    return score
-
-
-def _coverage(place: Place, matched: Mapping[Place, tuple[str, ...]], weights: Mapping[str, float]) -> float:
-    session, seq = place
-    terms = {term for near in range(seq - COVERAGE_REACH, seq + COVERAGE_REACH + 1) for term in matched.get((session, near), ())}
-    return sum(weights.get(term, 0.0) for term in sorted(terms))
+def _local_scores(
+    query: Query, hits: Mapping[Place, Candidate], matched: Mapping[Place, tuple[str, ...]], known: Iterable[Place]
+) -> dict[Place, float]:
+    """What each message and those around it have in common with the query."""
+    lent: dict[Place, float] = defaultdict(float)
+    covered: dict[Place, set[str]] = defaultdict(set)
+    for place, hit in hits.items():
+        session, seq = place
+        own = max(0.0, -hit.rank)
+        lent[place] += own
+        for distance, share in NEIGHBOUR_WEIGHTS.items():
+            lent[session, seq - distance] += share * own
+            lent[session, seq + distance] += share * own
+        for near in range(seq - COVERAGE_REACH, seq + COVERAGE_REACH + 1):
+            covered[session, near].update(matched[place])
+    weights = dict(zip(query.terms, query.weights, strict=True))
+    masses: dict[frozenset[str], float] = {}
+    scores = {}
+    for place in known:
+        terms = frozenset(covered.get(place, ()))
+        if terms not in masses:
+            masses[terms] = COVERAGE_WEIGHT * sum(weights[term] for term in query.terms if term in terms)
+        scores[place] = lent.get(place, 0.0) + masses[terms]
+    return scores
 
 
 def _sitting(message: Candidate) -> tuple[str, int]:
@@ -100,13 +142,6 @@ def _sitting(message: Candidate) -> tuple[str, int]:
     return message.session, int(message.at // 86_400)
 
 
-def _top_mean(scores: Iterable[float]) -> float:
-    top = sorted(scores, reverse=True)[:3]
-    return sum(top) / 3
-
-
-def _factor(query: Query, message: Candidate) -> float:
-    factor = QUESTION_FACTOR if message.text.rstrip().endswith(("?", "？")) else 1.0
-    if any(stem(word) in query.words for word in WORD.findall(normalise(message.speaker))):
-        factor *= SPEAKER_FACTOR
-    return factor
+def _speaker_factor(query: Query, speaker: str) -> float:
+    named = any(stem(word) in query.words for word in WORD.findall(normalise(speaker)))
+    return SPEAKER_FACTOR if named else 1.0

@@ -80,15 +80,20 @@ def excerpts(query: Query, scored: Sequence[Scored], *, max_excerpts: int, budge
     for item in scored:
         message = item.candidate
         key = (message.session, _day(message, zone))
-        extra = 0
+        extra = 1
         if key not in groups:
             if len(groups) >= max_excerpts:
                 continue
-            extra = len(_heading(message, zone)) + 1 + (0 if message.same_session in framed else _frame_size(message.same_session))
-        line = _line(query, message, min(longest, left - extra - 1))
-        if line is None:
+            extra += len(_heading(message, zone)) + 1
+            extra += 0 if message.same_session in framed else _frame_size(message.same_session)
+        if left - extra < _SHORTEST:
+            if groups and left < _SHORTEST:
+                break
             continue
-        left -= extra + len(line) + 1
+        line = _line(query, message, longest)
+        if len(line) > left - extra:
+            continue
+        left -= extra + len(line)
         framed.add(message.same_session)
         groups.setdefault(key, []).append((item, line))
     return [_excerpt(members, zone) for members in groups.values()]
@@ -172,14 +177,11 @@ def _heading(message: Candidate, zone: tzinfo) -> str:
     return f"[{_day(message, zone)}, {_harmless(message.chat)[:80]}]"
 
 
-def _line(query: Query, message: Candidate, size: int) -> str | None:
+def _line(query: Query, message: Candidate, size: int) -> str:
     head = f"{_QUOTE}{_harmless(message.speaker)[:40] or message.role}: "
     text = _harmless(redact(message.text))
-    if len(head) + len(text) <= size:
-        return head + text
-    if size < _SHORTEST:
-        return None
-    return head + _shortened(query, text, size - len(head))
+    room = max(_SHORTEST // 2, size - len(head))
+    return head + (text if len(text) <= room else _shortened(query, text, room))
 
 
 def _shortened(query: Query, text: str, size: int) -> str:

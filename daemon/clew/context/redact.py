@@ -12,65 +12,77 @@ MIN_KNOWN = 4
 _START = r"(?<![A-Za-z0-9_-])"
 _DIGIT_AHEAD = r"(?=[A-Za-z_-]{0,64}[0-9])"
 
-# Every quantifier is bounded or followed by nothing that could fail, so that a hostile text costs linear time.
+# Every quantifier is bounded or followed by nothing that could fail, so that a hostile text costs linear time. The patterns are tried
+# only where one of their hints stands in the text, which most texts lack.
 _PRIVATE_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:[^-]|-(?!----))*-----END (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
     r"|(?:(?:\s|\\n|\\r)*[A-Za-z0-9+/=]{16,})*)"
 )
-_FORMATS: tuple[tuple[str, str], ...] = (
-    ("api key", rf"{_START}sk-ant-[A-Za-z0-9_-]{{16,}}"),
-    ("api key", rf"{_START}sk-{_DIGIT_AHEAD}[A-Za-z0-9_-]{{20,}}"),
-    ("api key", rf"{_START}(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{{16,}}"),
-    ("api key", rf"{_START}(?:AKIA|ASIA)[0-9A-Z]{{16}}(?![A-Za-z0-9])"),
-    ("api key", rf"{_START}AIza[A-Za-z0-9_-]{{35}}"),
-    ("api key", rf"{_START}(?:gsk_|xai-|hf_|npm_|dop_v1_|shpat_|nvapi-|r8_)[A-Za-z0-9_-]{{24,}}"),
-    ("api key", rf"{_START}SG\.[A-Za-z0-9_-]{{16,}}\.[A-Za-z0-9_-]{{16,}}"),
-    ("token", rf"{_START}gh[pousr]_[A-Za-z0-9]{{20,}}"),
-    ("token", rf"{_START}github_pat_[A-Za-z0-9_]{{20,}}"),
-    ("token", rf"{_START}gl(?:pat|dt|rt)-[A-Za-z0-9_-]{{16,}}"),
-    ("token", rf"{_START}pypi-[A-Za-z0-9_-]{{40,}}"),
-    ("token", rf"{_START}xox[abceoprs]-[A-Za-z0-9-]{{10,}}"),
-    ("token", rf"{_START}xapp-[0-9]-[A-Za-z0-9-]{{16,}}"),
-    ("token", rf"{_START}syt_[A-Za-z0-9+/=]{{1,64}}_[A-Za-z0-9]{{12,}}_[A-Za-z0-9]{{4,}}"),
-    ("token", rf"{_START}ya29\.[A-Za-z0-9_-]{{20,}}"),
-    ("token", rf"{_START}eyJ[A-Za-z0-9_-]{{8,}}\.[A-Za-z0-9_-]{{8,}}\.[A-Za-z0-9_-]*"),
-    ("token", r"(?<![0-9])[0-9]{8,10}:[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
-    ("token", rf"{_START}[MNO][A-Za-z0-9_-]{{23,25}}\.[A-Za-z0-9_-]{{6}}\.[A-Za-z0-9_-]{{27,}}"),
-    ("webhook", r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{8,}"),
-    ("webhook", r"discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/[A-Za-z0-9_-]{20,}"),
-    ("private key", rf"{_START}AGE-SECRET-KEY-1[0-9A-Z]{{50,}}"),
+_FORMATS: tuple[tuple[str, str, str], ...] = (  # kind, hint, pattern
+    ("api key", "sk-", rf"{_START}sk-(?:ant-|{_DIGIT_AHEAD})[A-Za-z0-9_-]{{20,}}"),
+    ("api key", "_live_", rf"{_START}(?:sk|rk|pk)_live_[A-Za-z0-9]{{16,}}"),
+    ("api key", "_test_", rf"{_START}(?:sk|rk|pk)_test_[A-Za-z0-9]{{16,}}"),
+    ("api key", "AKIA", rf"{_START}AKIA[0-9A-Z]{{16}}(?![A-Za-z0-9])"),
+    ("api key", "ASIA", rf"{_START}ASIA[0-9A-Z]{{16}}(?![A-Za-z0-9])"),
+    ("api key", "AIza", rf"{_START}AIza[A-Za-z0-9_-]{{35}}"),
+    ("api key", "gsk_", rf"{_START}gsk_[A-Za-z0-9]{{24,}}"),
+    ("api key", "xai-", rf"{_START}xai-[A-Za-z0-9]{{24,}}"),
+    ("api key", "nvapi-", rf"{_START}nvapi-[A-Za-z0-9_-]{{24,}}"),
+    ("api key", "SG.", rf"{_START}SG\.[A-Za-z0-9_-]{{16,}}\.[A-Za-z0-9_-]{{16,}}"),
+    ("token", "hf_", rf"{_START}hf_[A-Za-z0-9]{{24,}}"),
+    ("token", "npm_", rf"{_START}npm_[A-Za-z0-9]{{24,}}"),
+    ("token", "dop_v1_", rf"{_START}dop_v1_[a-f0-9]{{24,}}"),
+    ("token", "shpat_", rf"{_START}shpat_[A-Za-z0-9]{{24,}}"),
+    ("token", "gh", rf"{_START}gh[pousr]_[A-Za-z0-9]{{20,}}"),
+    ("token", "github_pat_", rf"{_START}github_pat_[A-Za-z0-9_]{{20,}}"),
+    ("token", "gl", rf"{_START}gl(?:pat|dt|rt)-[A-Za-z0-9_-]{{16,}}"),
+    ("token", "pypi-", rf"{_START}pypi-[A-Za-z0-9_-]{{40,}}"),
+    ("token", "xox", rf"{_START}xox[abceoprs]-[A-Za-z0-9-]{{10,}}"),
+    ("token", "xapp-", rf"{_START}xapp-[0-9]-[A-Za-z0-9-]{{16,}}"),
+    ("token", "syt_", rf"{_START}syt_[A-Za-z0-9+/=]{{1,64}}_[A-Za-z0-9]{{12,}}_[A-Za-z0-9]{{4,}}"),
+    ("token", "ya29.", rf"{_START}ya29\.[A-Za-z0-9_-]{{20,}}"),
+    ("token", "eyJ", rf"{_START}eyJ[A-Za-z0-9_-]{{8,}}\.[A-Za-z0-9_-]{{8,}}\.[A-Za-z0-9_-]*"),
+    ("token", ":AA", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
+    ("token", ".", rf"{_START}[MNO][A-Za-z0-9_-]{{23,25}}\.[A-Za-z0-9_-]{{6}}\.[A-Za-z0-9_-]{{27,}}"),
+    ("webhook", "hooks.slack.com", r"hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9/_-]{8,}"),
+    ("webhook", "/api/webhooks/", r"discord(?:app)?\.com/api/webhooks/[0-9]{5,25}/[A-Za-z0-9_-]{20,}"),
+    ("private key", "AGE-SECRET-KEY-1", rf"{_START}AGE-SECRET-KEY-1[0-9A-Z]{{50,}}"),
 )
-_FORMAT = re.compile("|".join(f"({pattern})" for _, pattern in _FORMATS))
+_FORMAT = tuple((f"[redacted: {kind}]", hint, re.compile(pattern)) for kind, hint, pattern in _FORMATS)
 
-_URL = re.compile(r"(?P<head>[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s/@:?#]{0,100}:)(?P<value>(?!\[redacted)[^\s/@]{1,256})(?=@)")
+_URL = re.compile(
+    r"(?P<head>://[^\s/@:?#]{0,100}:)(?P<value>(?!\[redacted)[^\s/@]{1,256})(?=@)",
+)
+_SCHEMES = "bearer|basic|token|digest|bot"
 _HEADER = re.compile(
-    r"(?P<head>(?<![A-Za-z0-9])(?:(?:proxy-)?authorization|(?:set-)?cookie|x-api-key|x-auth-token)"
-    r"[\"']?[^\S\n]{0,4}[:=][^\S\n]{0,4}[\"']?(?:(?:bearer|basic|token|digest|bot)[^\S\n]{1,4})?)"
-    r"(?P<value>(?!\[redacted|[\"']|(?:bearer|basic|token|digest|bot)\b)[^\s\"',]{6,})",
+    r"(?P<head>(?:authorization|cookie|x-api-key|x-auth-token)[\"']?[^\S\n]{0,4}[:=][^\S\n]{0,4}[\"']?"
+    rf"(?:(?:{_SCHEMES})[^\S\n]{{1,4}})?)(?P<value>(?!\[redacted|[\"']|(?:{_SCHEMES})\b)[^\s\"',]{{6,}})",
     re.IGNORECASE,
 )
 _BEARER = re.compile(
-    r"(?P<head>(?<![A-Za-z0-9])(?:bearer|basic)[^\S\n]{1,4})(?P<value>(?=[A-Za-z+/_.~-]{0,64}[0-9=])[A-Za-z0-9+/_.~=-]{16,})", re.IGNORECASE
+    r"(?P<head>\b(?:bearer|basic)[^\S\n]{1,4})(?P<value>(?=[A-Za-z+/_.~-]{0,64}[0-9=])[A-Za-z0-9+/_.~=-]{16,})",
+    re.IGNORECASE,
 )
 
 _PASSWORD_WORDS = (
-    "password|passwort|kennwort|passphrase|passwd|pwd|mot de passe|mdp|contraseña|contrasena|clave|senha|parola"
-    "|wachtwoord|hasło|haslo|heslo|lösenord|losenord|adgangskode|salasana|пароль|пароля|şifre|sifre|密码|密碼|口令|パスワード|비밀번호"
+    "password|passwort|kennwort|passphrase|passwd|passcode|pwd|mot de passe|mdp|contraseña|contrasena|clave|senha|parola"
+    "|wachtwoord|hasło|haslo|heslo|lösenord|losenord|adgangskode|salasana|пароль|şifre|sifre|密码|密碼|口令|パスワード|비밀번호|pin"
 )
 _SECRET_WORDS = (
-    "api[_ -]?key|apikey|api[_ -]?schlüssel|secret(?:[_ -]?(?:access[_ -]?)?key)?|client[_ -]?secret|access[_ -]?key|private[_ -]?key"
-    "|(?:access|auth|refresh|bot|bearer|id|session)?[_ -]?token|key|geheimnis|schlüssel|zugangsschlüssel|zugangscode|credentials?"
-    "|clé|jeton|llave|secreto|chave|segredo|chiave|segreto|sleutel|geheim|klucz|sekret|ключ|токен|секрет|密钥|密鑰|令牌|キー|トークン|토큰"
+    "token|key|secret|apikey|credential|credentials|schlüssel|geheimnis|zugangscode|clé|jeton|llave|secreto|chave|segredo"
+    "|chiave|segreto|sleutel|klucz|sekret|ключ|токен|секрет|密钥|密鑰|令牌|キー|トークン|토큰"
 )
-_ASSIGN = (
-    r"[\"'`]?[^\S\n]{0,4}(?P<sign>:=|=>|[:=：＝]|\b(?:is|was|ist|war|lautet|est|es|é|è|is:|ist:|lautet:)(?![^\W_]))[^\S\n]{0,4}[\"'`]?"
-)
+_VERBS = "is|was|are|ist|war|lautet|est|es|é|è"
+_ASSIGN = rf"[\"'`]?[^\S\n]{{0,4}}(?P<sign>:=|=>|[:=：＝]|(?<=\s)(?:{_VERBS}):?(?=\s))[^\S\n]{{0,4}}[\"'`]?"
 _VALUE = r"(?P<value>(?!\[redacted)[^\s\"'`<>,;&，。；]{4,})"
-_AFTER_PASSWORD = re.compile(rf"(?P<head>(?:{_PASSWORD_WORDS}|(?-i:\bPIN))[^\S\n]{{0,4}}{_ASSIGN}){_VALUE}", re.IGNORECASE)
-_AFTER_SECRET = re.compile(rf"(?P<head>(?:{_SECRET_WORDS})[^\S\n]{{0,4}}{_ASSIGN}){_VALUE}", re.IGNORECASE)
+_PASSWORD = re.compile(rf"(?P<head>(?:{_PASSWORD_WORDS}){_ASSIGN}){_VALUE}", re.IGNORECASE)
+_SECRET = re.compile(rf"(?P<head>(?:{_SECRET_WORDS}){_ASSIGN}){_VALUE}", re.IGNORECASE)
+_PASSWORD_HINTS = tuple(word.casefold() for word in _PASSWORD_WORDS.split("|"))
+_SECRET_HINTS = tuple(word.casefold() for word in _SECRET_WORDS.split("|"))
 _PLACEHOLDER = re.compile(
-    r"[$%{(*.…xX•_-]|(?:none|null|true|false|undefined|os\.|env|process\.|config\.|self\.|string|str|int)\b", re.IGNORECASE
+    r"[$%{(*.…•_-]|(?:xxx+|none|null|true|false|undefined|os\.|env|process\.|config\.|settings\.|self\.|string|str|int)\b",
+    re.IGNORECASE,
 )
 
 
@@ -83,13 +95,21 @@ def redact(text: str, known: Collection[str] = ()) -> str:
     text = _without_known(text, known)
     if "PRIVATE KEY" in text:
         text = _PRIVATE_KEY.sub("[redacted: private key]", text)
-    text = _FORMAT.sub(_named, text)
+    for replacement, hint, pattern in _FORMAT:
+        if hint in text:
+            text = pattern.sub(replacement, text)
     if "://" in text:
         text = _URL.sub(_valued("password", _any), text)
-    text = _HEADER.sub(_valued("credentials", _any), text)
-    text = _BEARER.sub(_valued("credentials", _any), text)
-    text = _AFTER_PASSWORD.sub(_valued("password", _like_password), text)
-    return _AFTER_SECRET.sub(_valued("secret", _like_secret), text)
+    low = text.casefold()
+    if "authorization" in low or "cookie" in low or "x-a" in low:
+        text = _HEADER.sub(_valued("credentials", _any), text)
+    if "bearer" in low or "basic" in low:
+        text = _BEARER.sub(_valued("credentials", _any), text)
+    if any(word in low for word in _PASSWORD_HINTS):
+        text = _PASSWORD.sub(_valued("password", _like_password), text)
+    if any(word in low for word in _SECRET_HINTS):
+        text = _SECRET.sub(_valued("secret", _like_secret), text)
+    return text
 
 
 def _without_known(text: str, known: Iterable[str]) -> str:
@@ -102,10 +122,6 @@ def _without_known(text: str, known: Iterable[str]) -> str:
 def _spellings(secret: str) -> Iterable[str]:
     raw = secret.encode("utf-8", "surrogatepass")
     return secret, quote(raw, safe=""), quote(raw), quote_plus(raw)
-
-
-def _named(match: re.Match[str]) -> str:
-    return f"[redacted: {_FORMATS[(match.lastindex or 1) - 1][0]}]"
 
 
 def _valued(kind: str, judge: Callable[[str, str], bool]) -> Callable[[re.Match[str]], str]:
@@ -127,7 +143,7 @@ def _like_password(value: str, sign: str) -> bool:
     core = value.rstrip(".!?)")
     if sign == "=":
         return len(core) >= 4
-    return len(core) >= 4 and _classes(core) >= 2 or (core.isdigit() and 4 <= len(core) <= 12)
+    return (len(core) >= 4 and _classes(core) >= 2) or (core.isdigit() and 4 <= len(core) <= 12)
 
 
 def _like_secret(value: str, sign: str) -> bool:

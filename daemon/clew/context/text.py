@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import pairwise
 
 from clew.context.redact import redact
 
@@ -91,7 +92,7 @@ def letters(run: str) -> list[str]:
 def pairs(run: str) -> list[str]:
     """The overlapping pairs of letters of an unspaced run, in order."""
     found = letters(run)
-    return [a + b for a, b in zip(found, found[1:], strict=False)]
+    return [a + b for a, b in pairwise(found)]
 
 
 def tokens(index_text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Sizes in tokens without a tokenizer, and the numbers of a model's window.
 
-The weights are means over prose, chat, code, JSON, log lines, URLs and scripts other than Latin, set so that current tokenizers
-are rarely undercounted; a provider that reports exact totals corrects the rest by a ratio.
+The weights are fitted to current tokenizers over prose and chat in eleven languages, code, JSON, log lines, URLs, ids and emoji, and
+lean to the tokenizer that needs the most tokens. A provider that reports exact totals corrects the rest by a ratio.
 """
 
 from __future__ import annotations
@@ -20,17 +20,47 @@ RESERVE_TOKENS = 2_000
 DEFAULT_MAX_TOKENS = 4_096
 
 _MARGIN = 13_000
-_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|[^\S\n]+|[^\x00-\x7f]+|.", re.DOTALL)
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_LONG_WORD_FROM = 4
+_ASCII_WEIGHTS: tuple[tuple[re.Pattern[str], int], ...] = (  # hundredths of a token for each match
+    (_WORD, 150),
+    (re.compile(r"[0-9]"), 70),
+    (re.compile(r"[!-/:-@\[-`{-~]"), 80),
+    (re.compile(r"\n\s*|  +"), 125),
+)
+_OTHER_WEIGHTS: tuple[tuple[re.Pattern[str], int], ...] = (
+    (re.compile("[\u0080-\u036f]"), 120),
+    (re.compile("[\u0370-\u052f]"), 60),
+    (re.compile("[\u0530-\u08ff]"), 85),
+    (re.compile("[\u0900-\u1fff]"), 100),
+    (re.compile("[\u2000-\u2fff\ud800-\uf8ff\ufe00-\ufe0f\U00010000-\U0010ffff]"), 290),
+    (re.compile("[\u3000-\uabff\uf900-\ufdff\ufe10-\uffff]"), 110),
+    (re.compile("[\uac00-\ud7ff]"), 145),
+)
+_LETTER_WEIGHT = 30
 
 
 def estimate(text: str) -> int:
-    """Mean estimate of the tokens of `text`: at least a third of its UTF-8 bytes, more for digits and symbols."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
+    """Mean estimate of the tokens of `text`, at least a third of its UTF-8 bytes; the time is linear in its length.
+
+    On the samples that it was fitted to it is at most 10 % under the larger of two current tokenizers; it can be over by half on plain English
+    for a tokenizer that is frugal there.
+    """
+    size = sum(weight * len(pattern.findall(text)) for pattern, weight in _ASCII_WEIGHTS)
+    size += _LETTER_WEIGHT * sum(max(0, len(word) - _LONG_WORD_FROM) for word in _WORD.findall(text))
+    if not text.isascii():
+        size += sum(weight * len(pattern.findall(text)) for pattern, weight in _OTHER_WEIGHTS)
+    return max(-(-size // 100), -(-_byte_count(text) // 3))
 
 
 def guard(text: str) -> int:
-    """A number of tokens that `text` hardly ever exceeds: half of its UTF-8 bytes, rounded up."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // 2)
+    """A number of tokens that `text` hardly ever exceeds: half of its UTF-8 bytes or seven fifths of the estimate, rounded up."""
+    return max(-(-_byte_count(text) // 2), -(-7 * estimate(text) // 5))
+
+
+def _byte_count(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
