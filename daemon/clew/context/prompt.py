@@ -207,7 +207,7 @@ def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str]) -> 
     put("M4", messages[-1] if messages else None)
     order = {prefix.hash: index for index, prefix in enumerate(chain)}
     marked = tuple(sorted(found.values(), key=lambda pair: order[pair[1].hash]))
-    places = {key for key in found}
+    places = set(found)
     system = tuple(replace(b, marked=("system", (i, 0)) in places) for i, b in enumerate(request.system))
     changed = tuple(
         replace(m, marked=tuple(b for b in range(len(m.blocks)) if ("messages", (i, b)) in places)) for i, m in enumerate(request.messages)

@@ -12,7 +12,10 @@ from clew.transport import Inbound, Part, Receipt
 def accept(
     db: sqlite3.Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool
 ) -> tuple[list[Receipt], list[Verdict]]:
-    """Store arrivals of one transport. `instant`: its replies count as sent when committed. The verdicts stand beside their receipts, for what is to be done at once."""
+    """Store arrivals of one transport. `instant`: its replies count as sent when committed.
+
+    The verdicts stand beside their receipts, for what is to be done at once.
+    """
     receipts, verdicts = [], []
     for item in items:
         receipt, verdict = _accept(db, item, now, decide, instant)

@@ -15,7 +15,7 @@ class SessionUsage:
     last: Usage
 
 
-def counts(db: sqlite3.Connection) -> dict[str, int]:
+def counts(db: sqlite3.Connection, now: float) -> dict[str, int]:
     found = {
         "inbox_new": "SELECT count(*) FROM inbox WHERE state = 'new'",
         "outbox_pending": "SELECT count(*) FROM outbox WHERE state IN ('pending', 'sending')",
@@ -25,7 +25,8 @@ def counts(db: sqlite3.Connection) -> dict[str, int]:
         "messages": "SELECT coalesce(max(number), 0) FROM messages",
         "turns_running": "SELECT count(*) FROM turns WHERE state = 'running'",
     }
-    return {name: db.execute(sql).fetchone()[0] for name, sql in found.items()}
+    expired = db.execute("SELECT count(*) FROM cache_entries WHERE expires <= ?", (now,)).fetchone()[0]
+    return {name: db.execute(sql).fetchone()[0] for name, sql in found.items()} | {"cache_expired": expired}
 
 
 def session_usage(db: sqlite3.Connection, session: str) -> SessionUsage:

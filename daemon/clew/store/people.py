@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Mapping
 
+from clew.errors import NotFound
 from clew.store import AccessRequest, Person
 
 
@@ -13,6 +14,18 @@ def find(db: sqlite3.Connection, identity: str) -> tuple[str, str] | None:
         (identity,),
     ).fetchone()
     return (row[0], row[1]) if row else None
+
+
+def person_at(db: sqlite3.Connection, identity: str, now: float, *, local: bool) -> str:
+    """The person behind an identity. `local`: it is a user of this machine, who is the owner. Raises NotFound."""
+    known = find(db, identity)
+    if known is not None:
+        return known[0]
+    owner = db.execute("SELECT id FROM people WHERE role = 'owner' ORDER BY created, id LIMIT 1").fetchone()
+    if not local or owner is None:
+        raise NotFound(f"Nobody is known as {identity}.")
+    db.execute("INSERT INTO identities (identity, person, origin, created) VALUES (?, ?, 'local', ?)", (identity, owner[0], now))
+    return str(owner[0])
 
 
 def get(db: sqlite3.Connection, person: str | None) -> Person | None:

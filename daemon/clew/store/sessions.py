@@ -46,18 +46,14 @@ def current(db: sqlite3.Connection, address: str) -> str | None:
     return row[0] if row else None
 
 
-def attach(db: sqlite3.Connection, address: str, session: str | None) -> None:
-    """Let the next message at `address` join `session`; None: a new one. The session's own chat keeps it too."""
-    db.execute("UPDATE chats SET session = ? WHERE address = ?", (session, address))
-
-
 def open_chat(db: sqlite3.Connection, item: Inbound, person: str, now: float, title: str) -> str:
     """Make a session at the address of `item` and let its next message join it."""
     return turns.new_session(db, accept.chat_for(db, item, person, now), now, title)
 
 
-def retitle(db: sqlite3.Connection, session: str, title: str) -> None:
-    db.execute("UPDATE sessions SET title = ? WHERE id = ?", (title, session))
+def join_chat(db: sqlite3.Connection, item: Inbound, person: str, session: str, now: float) -> None:
+    """Let the next message at the address of `item` join `session`; the session's own chat keeps it too."""
+    db.execute("UPDATE chats SET session = ? WHERE id = ?", (session, accept.chat_for(db, item, person, now)))
 
 
 def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:

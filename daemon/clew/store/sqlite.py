@@ -193,6 +193,10 @@ class SqliteStore:
     async def sync_people(self, configured: Mapping[str, Person], local: Person | None, now: float) -> None:
         await self._db.write(people.sync, configured, local, now)
 
+    async def person_at(self, identity: str, now: float, *, local: bool) -> str:
+        """The person behind an identity; one of this machine's users is the owner. Raises NotFound."""
+        return await self._db.write(people.person_at, identity, now, local=local)
+
     async def access_requests(self, state: str | None = None) -> list[AccessRequest]:
         return await self._db.read(people.requests, state)
 
@@ -235,12 +239,13 @@ class SqliteStore:
     async def current_session(self, address: str) -> str | None:
         return await self._db.read(sessions.current, address)
 
-    async def attach(self, address: str, session: str | None) -> None:
-        await self._db.write(sessions.attach, address, session)
-
     async def open_chat(self, item: Inbound, person: str, now: float, title: str = "") -> str:
         """Make a new session at an address and let its next message join it. Returns the session."""
         return await self._db.write(sessions.open_chat, item, person, now, title)
+
+    async def join_chat(self, item: Inbound, person: str, session: str, now: float) -> None:
+        """Let the next message at an address join `session`; it stays with its own chat too."""
+        await self._db.write(sessions.join_chat, item, person, session, now)
 
     async def transcript(self, session: str, after: int = 0) -> tuple[Message, ...]:
         return await self._db.read(transcript.between, session, after)
@@ -265,9 +270,9 @@ class SqliteStore:
 
     # Health ------------------------------------------------------------------------------------------------------
 
-    async def counts(self) -> dict[str, int]:
-        """Rows that wait or went wrong: inbox_new, outbox_pending, outbox_unknown, outbox_dead, sessions, messages."""
-        return await self._db.read(health.counts)
+    async def counts(self, now: float) -> dict[str, int]:
+        """How many rows there are, wait, or went wrong, by name."""
+        return await self._db.read(health.counts, now)
 
     async def session_usage(self, session: str) -> health.SessionUsage:
         return await self._db.read(health.session_usage, session)

@@ -1,0 +1,168 @@
+"""Scheduled prompts: from the clock to the inbox. `jobs.next_at` is the only state; APScheduler merely wakes us."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
+from zoneinfo import ZoneInfo
+
+import structlog
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.base import BaseTrigger
+from cronsim import CronSim
+
+from clew.clock import Time
+from clew.config import Job as Entry
+from clew.errors import NotFound
+from clew.metrics import Metrics
+from clew.store import Job
+from clew.store.sqlite import SqliteStore
+from clew.transport import Address
+
+log = structlog.get_logger()
+
+ON_TIME = 60.0
+"""Seconds by which a run may be late without being a missed one."""
+LOOK = 60
+"""Seconds between looks at the jobs whatever the timers say: clocks jump and machines sleep."""
+CATCH_UP = 100
+"""Missed instants that are looked at; of a longer absence, the newest."""
+
+
+def upcoming(entry: Entry, after: float, zone: str) -> Iterator[float]:
+    """The instants of an entry behind `after` (seconds since the epoch), in order. `zone`: where the entry names none.
+
+    cron follows cronsim: a time that a clock change skips runs at the first valid one after it, a repeated one runs once, jobs with
+    hour `*` follow elapsed time. `every` counts from `after`.
+    """
+    if entry.cron is not None:
+        yield from cron_instants(entry.cron, after, entry.timezone or zone)
+    elif entry.every is not None:
+        instant = after
+        while True:
+            instant += entry.every
+            yield instant
+    elif entry.at is not None:
+        at = entry.at if entry.at.tzinfo else entry.at.replace(tzinfo=ZoneInfo(entry.timezone or zone))
+        if at.timestamp() > after:
+            yield at.timestamp()
+
+
+def cron_instants(expression: str, after: float, zone: str) -> Iterator[float]:
+    """The instants of a cron expression behind `after`, in `zone`."""
+    for local in CronSim(expression, datetime.fromtimestamp(after, ZoneInfo(zone))):
+        yield local.timestamp()
+
+
+class _Waking(BaseTrigger):  # type: ignore[misc]  # apscheduler has no types
+    """Wakes at a job's next instants. APScheduler's own CronTrigger misses midnight after a spring change and doubles in autumn."""
+
+    def __init__(self, entry: Entry, zone: str) -> None:
+        self._entry = entry
+        self._zone = zone
+
+    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime | None:
+        after = (previous or now).timestamp()
+        instant = next(upcoming(self._entry, after, self._zone), None)
+        return None if instant is None else datetime.fromtimestamp(instant, UTC)
+
+
+class Scheduler:
+    """Fires jobs. `zone`: for entries that name none; `fired`: told of every run that began."""
+
+    def __init__(self, store: SqliteStore, time: Time, zone: str, metrics: Metrics, entries: Sequence[Entry]) -> None:
+        self._store = store
+        self._time = time
+        self._zone = zone
+        self._metrics = metrics
+        self._entries = tuple(entries)
+        self._timers = AsyncIOScheduler(timezone=UTC)
+
+    async def sync(self) -> None:
+        """Bring the stored jobs in line with the config; a changed entry starts its clock anew."""
+        now = self._time.wall()
+        jobs = [Job(each.name, each.model_dump_json(), True, next(upcoming(each, now, self._zone), None)) for each in self._entries]
+        await self._store.sync_jobs(jobs, now)
+
+    async def start(self) -> None:
+        for job in await self._store.jobs():
+            trigger = _Waking(Entry.model_validate_json(job.spec), self._zone)
+            # The default grace of one second would drop a wake-up on a busy machine.
+            self._timers.add_job(self.fire_due, trigger, id=job.name, misfire_grace_time=None, coalesce=True)
+        self._timers.add_job(
+            self.fire_due,
+            "interval",
+            seconds=LOOK,
+            id="look",
+            misfire_grace_time=None,
+            next_run_time=datetime.now(UTC) + timedelta(seconds=0.1),
+        )
+        self._timers.start()
+
+    def stop(self) -> None:
+        if self._timers.running:
+            self._timers.shutdown(wait=False)
+
+    async def fire_due(self) -> None:
+        """Put every run that is due into its chat's lane."""
+        now = self._time.wall()
+        for job in await self._store.jobs():
+            if job.enabled and job.next_at is not None and job.next_at <= now:
+                await self._fire(job, job.next_at, now)
+
+    async def _fire(self, job: Job, first: float, now: float) -> None:
+        entry = Entry.model_validate_json(job.spec)
+        later = takewhile(lambda instant: instant <= now, upcoming(entry, first, self._zone))
+        due = [first, *_newest(later, CATCH_UP)]
+        runs, missed = plan(due, now, entry)
+        following = next((i for i in upcoming(entry, due[-1], self._zone) if i > now), None)
+        if missed:
+            log.warning("cron.missed", job=job.name, instants=len(missed), newest=_stamp(missed[-1]))
+            self._metrics.cron_runs.labels(job.name, "missed").inc(len(missed))
+            await self._store.missed(job.name, missed, runs[0] if runs else following, now)
+        for run, after in zip(runs, [*runs[1:], following], strict=True):
+            text = entry.prompt or ""
+            if now - run > ON_TIME:
+                text = f"{text}\n\n(This was due at {_stamp(run)} and runs late.)"
+            if await self._store.fire(job.name, run, after, now, text, Address.parse(entry.deliver_to)):
+                log.info("cron.fired", job=job.name, instant=_stamp(run))
+                self._metrics.cron_runs.labels(job.name, "fired").inc()
+
+    async def run_now(self, name: str) -> None:
+        """Run a job once, now, beside its clock. Raises NotFound."""
+        job = next((each for each in await self._store.jobs() if each.name == name), None)
+        if job is None:
+            raise NotFound(f"There is no job {name!r}.", hint="`clew cron list` shows those that are.")
+        entry = Entry.model_validate_json(job.spec)
+        await self._store.run_job(name, self._time.wall(), entry.prompt or "", Address.parse(entry.deliver_to))
+        log.info("cron.fired", job=name, instant="now")
+
+
+def plan(due: Sequence[float], now: float, entry: Entry) -> tuple[list[float], list[float]]:
+    """(instants to run, instants that are missed) of those due, oldest first, by the entry's misfire rule and grace.
+
+    One that is less than ON_TIME late always runs. `skip`: nothing else does. `once`: the newest does. `all`: each does. `grace` bounds
+    how late the latter two may be.
+    """
+    on_time = [instant for instant in due if now - instant <= ON_TIME]
+    late = [instant for instant in due if now - instant > ON_TIME]
+    within = [instant for instant in late if entry.grace is None or now - instant <= entry.grace]
+    if entry.misfire == "all":
+        caught_up = within
+    elif entry.misfire == "once" and not on_time:
+        caught_up = within[-1:]
+    else:
+        caught_up = []
+    return [*caught_up, *on_time], [instant for instant in late if instant not in caught_up]
+
+
+def _newest(instants: Iterator[float], count: int) -> list[float]:
+    newest: list[float] = []
+    for instant in islice(instants, 100_000):
+        newest.append(instant)
+        if len(newest) > count:
+            del newest[0]
+    return newest
+
+
+def _stamp(instant: float) -> str:
+    return datetime.fromtimestamp(instant, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
