@@ -1,0 +1,37 @@
+"""`clew db`: look after the database."""
+
+from pathlib import Path
+
+import click
+
+from clew.cli.options import asynchronous, config_option, json_option, settings
+from clew.cli.output import print_json
+from clew.cli.reading import reading, store_path
+from clew.config import Config
+
+
+@click.group()
+def db() -> None:
+    """Look after the database."""
+
+
+@db.command()
+@config_option
+@json_option
+@click.pass_context
+def check(ctx: click.Context, path: Path | None, as_json: bool) -> None:
+    """Check the file, and the search index against the transcript. Exit code 1 if anything is wrong."""
+    config = settings(path)
+    problems = _problems(config)
+    if as_json:
+        print_json({"file": str(store_path(config)), "problems": problems})
+    for line in () if as_json else problems or ["ok"]:
+        click.echo(f"{store_path(config)}: {line}")
+    if problems:
+        ctx.exit(1)
+
+
+@asynchronous
+async def _problems(config: Config) -> list[str]:
+    async with reading(config, writable=True) as store:  # the index checks itself in a statement that looks like a write
+        return await store.check()

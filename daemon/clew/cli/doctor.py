@@ -1,0 +1,240 @@
+"""`clew doctor`: checks of what clew stands on, each with the command that mends it.
+
+A check is a coroutine function marked with `@check`; it is asked in the order of this file.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import click
+
+from clew.cli.client import running
+from clew.cli.options import asynchronous, config_option, json_option, settings
+from clew.cli.output import harmless
+from clew.cli.reading import reading, store_path
+from clew.config import Config, TransportSection
+from clew.errors import ClewError
+
+Level = Literal["ok", "warning", "problem"]
+
+OLDEST_SQLITE = (3, 40, 0)
+LITTLE_SPACE = 512 * 2**20
+NO_SPACE = 64 * 2**20
+"""Bytes free on the data folder's disk: below the first a warning, below the second a problem."""
+BUILT = 1_767_225_600
+"""2026-01-01, UTC: a clock that is before this is wrong."""
+PROBE_TIMEOUT = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found. command: mends it, empty where nothing needs mending. mend: the same for `--fix`, None where a person must."""
+
+    level: Level
+    text: str
+    command: str = ""
+    mend: Callable[[], None] | None = None
+
+
+Check = Callable[[Config], Awaitable[Finding]]
+CHECKS: dict[str, Check] = {}
+
+
+def check(name: str) -> Callable[[Check], Check]:
+    """Add a check under this name."""
+
+    def add(function: Check) -> Check:
+        CHECKS[name] = function
+        return function
+
+    return add
+
+
+@click.command()
+@click.option("--fix", is_flag=True, help="Mend what can be mended.")
+@config_option
+@json_option
+@click.pass_context
+def doctor(ctx: click.Context, fix: bool, path: Path | None, as_json: bool) -> None:
+    """Look for what is wrong, and say what mends it. Exit code 1 if there is a problem."""
+    try:
+        config = settings(path)
+    except ClewError as error:
+        findings = {"config": Finding("problem", str(error), error.hint or "clew config check")}
+    else:
+        findings = {"config": Finding("ok", "the config loads"), **_examined(config, fix)}
+    if as_json:
+        click.echo(json.dumps([_values(name, each) for name, each in findings.items()], ensure_ascii=False, indent=2))
+    for name, each in findings.items() if not as_json else ():
+        click.echo(f"{each.level:<8} {name}: {harmless(each.text)}" + (f"\n         → {each.command}" if each.command else ""))
+    if any(each.level == "problem" for each in findings.values()):
+        ctx.exit(1)
+
+
+def _values(name: str, finding: Finding) -> dict[str, str]:
+    return {"check": name, **{key: value for key, value in asdict(replace(finding, mend=None)).items() if key != "mend"}}
+
+
+@asynchronous
+async def _examined(config: Config, fix: bool) -> dict[str, Finding]:
+    found: dict[str, Finding] = {}
+    for name, examine in CHECKS.items():
+        found[name] = await examine(config)
+        mend = found[name].mend
+        if fix and mend:
+            mend()
+            found[name] = await examine(config)
+    return found
+
+
+@check("data folder")
+async def data_folder(config: Config) -> Finding:
+    folder = config.data_dir
+    if not folder.exists():
+        return Finding("warning", f"{folder} is not there yet", f"mkdir -p -m 700 {folder}", lambda: _make(folder))
+    if not (folder.is_dir() and os.access(folder, os.R_OK | os.W_OK | os.X_OK)):
+        return Finding("problem", f"{folder} is no folder that this user may write to", f"ls -ld {folder}")
+    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        return Finding("problem", f"{folder} is open to other users", f"chmod 700 {folder}", lambda: folder.chmod(0o700))
+    return Finding("ok", f"{folder} is writable, and closed to others")
+
+
+def _make(folder: Path) -> None:
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+
+
+@check("SQLite")
+async def sqlite(config: Config) -> Finding:
+    options = {row[0] for row in _query("PRAGMA compile_options")}
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        return Finding("problem", f"SQLite {version} is older than 3.40", "python3 -c 'import sqlite3; print(sqlite3.sqlite_version)'")
+    if "ENABLE_FTS5" not in options:
+        return Finding("problem", f"this Python's SQLite {version} has no FTS5", "use a Python whose sqlite3 module has FTS5")
+    return Finding("ok", f"SQLite {version} with FTS5")
+
+
+def _query(statement: str) -> list[tuple[str, ...]]:
+    database = sqlite3.connect(":memory:")
+    try:
+        return database.execute(statement).fetchall()
+    finally:
+        database.close()
+
+
+@check("store")
+async def store(config: Config) -> Finding:
+    if not store_path(config).exists():
+        return Finding("ok", "nothing is stored yet")
+    try:
+        async with reading(config) as opened:
+            await opened.probe()
+            counts = await opened.counts()
+    except ClewError as error:
+        return Finding("problem", error.message, error.hint or "clew db check")
+    if counts["outbox_dead"] or counts["outbox_unknown"]:
+        lost = counts["outbox_dead"] + counts["outbox_unknown"]
+        return Finding("warning", f"{lost} replies could not be sent", "clew outbox list")
+    return Finding("ok", f"{counts['sessions']:,} sessions, {counts['messages']:,} messages; `clew db check` examines them all")
+
+
+@check("disk")
+async def disk(config: Config) -> Finding:
+    folder = next(each for each in (config.data_dir.absolute(), *config.data_dir.absolute().parents) if each.exists())
+    free = shutil.disk_usage(folder).free
+    level: Level = "problem" if free < NO_SPACE else "warning" if free < LITTLE_SPACE else "ok"
+    return Finding(level, f"{free / 2**30:,.1f} GiB are free at {folder}", f"df -h {folder}" if level != "ok" else "")
+
+
+@check("time zones")
+async def time_zones(config: Config) -> Finding:
+    try:
+        ZoneInfo("Europe/Berlin")
+    except ZoneInfoNotFoundError:
+        return Finding("problem", "there is no time zone data", "pip install tzdata")
+    return Finding("ok", "time zone data is there")
+
+
+@check("clock")
+async def clock(config: Config) -> Finding:
+    now = time.time()
+    if now < BUILT:
+        return Finding("problem", f"the clock says {time.strftime('%Y-%m-%d', time.gmtime(now))}", "timedatectl set-ntp true")
+    return Finding("ok", time.strftime("the clock says %Y-%m-%d %H:%M UTC", time.gmtime(now)))
+
+
+@check("provider")
+async def provider(config: Config) -> Finding:
+    from clew.plugins import registry
+
+    wanted = config.agent.provider
+    sections = [each for name, each in config.providers.items() if wanted in ("auto", name) and each.kind != "offline"]
+    configured = [each for each in sections if each.configured]
+    answering = []
+    for section in configured:
+        built = registry("clew.providers")[section.kind].build(section.name, section.settings)
+        try:
+            if await built.answers():
+                answering.append(section.name)
+        finally:
+            await built.close()
+    if answering:
+        return Finding("ok", f"{answering[0]} answers")
+    if not sections and wanted != "auto":
+        return Finding("warning", f"{wanted} is the one that is used: it says that no model is there", "set agent.provider in the config")
+    if configured:
+        names = ", ".join(each.name for each in configured)
+        return Finding(
+            "problem" if wanted != "auto" else "warning", f"none answers of: {names}", "export ANTHROPIC_API_KEY=… or start a model server"
+        )
+    return Finding("warning", "no way to reach a model is configured", "export ANTHROPIC_API_KEY=… or start a model server")
+
+
+@check("transports")
+async def transports(config: Config) -> Finding:
+    enabled = [each for each in config.transports.values() if each.enabled]
+    places = [(each.name, place) for each in enabled if (place := _place(each))]
+    silent = [f"{name} at {host}:{port}" for name, (host, port) in places if not await _accepts(host, port)]
+    if silent:
+        return Finding(
+            "problem", f"nobody answers: {', '.join(silent)}", "systemctl status mosquitto, or correct the host and port in the config"
+        )
+    return Finding("ok", f"enabled: {', '.join(each.name for each in enabled) or 'none'}")
+
+
+def _place(section: TransportSection) -> tuple[str, int] | None:
+    """The server that a transport connects to, where its settings name one by host and port."""
+    host, port = getattr(section.settings, "host", None), getattr(section.settings, "port", None)
+    return (host, port) if isinstance(host, str) and isinstance(port, int) else None
+
+
+async def _accepts(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT):
+            _, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
+@check("daemon")
+async def daemon(config: Config) -> Finding:
+    try:
+        async with running(config) as client:
+            if client is None:
+                return Finding("ok", "no daemon runs; `clew run` starts one")
+            await client.get("/api/v1/status")
+    except ClewError as error:
+        return Finding("problem", error.message, error.hint or "clew status")
+    return Finding("ok", "a daemon runs and answers")

@@ -1,0 +1,57 @@
+"""What many commands share: their options, and the config they name."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import datetime, tzinfo
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+from zoneinfo import ZoneInfo
+
+import click
+from tzlocal import get_localzone_name
+
+from clew.config import Config, find_config, load
+from clew.plugins import registry
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+config_option = click.option("--config", "path", type=click.Path(path_type=Path), help="The config file to read.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def limit_option(default: int, what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`--limit N`: at most so many, 1 to 100,000."""
+    return click.option("--limit", type=click.IntRange(1, 100_000), default=default, show_default=True, help=f"At most so many {what}.")
+
+
+def settings(path: Path | None) -> Config:
+    """The config in `path`, or in the first usual place. Raises ConfigError."""
+    models = {group: {kind: plugin.Config for kind, plugin in registry(f"clew.{group}").items()} for group in ("transports", "providers")}
+    return load(find_config(path), transports=models["transports"], providers=models["providers"])
+
+
+def zone(config: Config) -> tzinfo | None:
+    """The zone that times are printed in: the agent's, or None for the machine's."""
+    return ZoneInfo(config.agent.timezone) if config.agent.timezone else None
+
+
+def zone_name(config: Config) -> str:
+    """The same zone by name: the agent's, else the machine's."""
+    return config.agent.timezone or get_localzone_name()
+
+
+def local(at: float, where: tzinfo | None) -> datetime:
+    """Seconds since the epoch as a time in the zone `where`, None meaning the machine's."""
+    return datetime.fromtimestamp(at, where) if where else datetime.fromtimestamp(at).astimezone()
+
+
+def asynchronous(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Lets a coroutine function be a command."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return asyncio.run(command(*args, **kwargs))
+
+    return run

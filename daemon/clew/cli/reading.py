@@ -1,0 +1,27 @@
+"""Reading commands open the store read-only and never write."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from clew.config import Config
+from clew.errors import NotFound
+from clew.store.sqlite import SqliteStore
+
+
+def store_path(config: Config) -> Path:
+    return config.data_dir / "clew.db"
+
+
+@asynccontextmanager
+async def reading(config: Config, *, writable: bool = False) -> AsyncIterator[SqliteStore]:
+    """The store, read-only unless `writable`. Raises NotFound where there is none yet."""
+    path = store_path(config)
+    if not path.exists():
+        raise NotFound(f"Nothing is stored yet: there is no {path}.", hint="`clew chat` or `clew run` makes it.")
+    store = await SqliteStore.open(path, time.time(), read_only=not writable)
+    try:
+        yield store
+    finally:
+        await store.close()

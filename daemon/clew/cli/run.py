@@ -1,0 +1,23 @@
+"""`clew run`: the daemon."""
+
+from pathlib import Path
+
+import click
+
+from clew.cli.options import asynchronous, config_option, settings
+
+
+@click.command()
+@config_option
+@asynchronous
+async def run(path: Path | None) -> None:
+    """Run the daemon until SIGTERM or Ctrl-C. It logs to stderr and says on stdout when it is ready."""
+    config = settings(path)
+    from clew import service  # only now: a fault in the config is told at once
+    from clew.web.server import serve
+
+    await service.run(config, serve, _ready)
+
+
+def _ready(url: str) -> None:
+    click.echo(f"clew is ready: {url}")

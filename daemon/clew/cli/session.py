@@ -1,0 +1,315 @@
+"""`clew session`: the sessions in the store."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from clew.cli.client import connected
+from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone
+from clew.cli.output import harmless, nothing, plural, print_json, print_table
+from clew.cli.reading import reading
+from clew.cli.transcript import as_values, rendered, summary_values
+from clew.errors import ClewError, NotFound, UsageError
+from clew.store import Compaction, Scope
+from clew.store.sqlite import SqliteStore
+
+LONGEST_EXPORT = 256 * 2**20
+"""Bytes of a file that is imported."""
+SNIPPET = 160
+"""Characters of a found message in the listing."""
+
+session_argument = click.argument("session", metavar="ID")
+
+
+@click.group()
+def session() -> None:
+    """List, show, search, export, compact and delete sessions. An ID may be shortened as long as it is clear."""
+
+
+@session.command("list")
+@config_option
+@json_option
+@limit_option(1000, "sessions, the one used last first")
+@asynchronous
+async def list_(path: Path | None, as_json: bool, limit: int) -> None:
+    """Sessions with their address, title, sizes and last activity."""
+    config = settings(path)
+    async with reading(config) as store:
+        rows = await store.sessions(limit=limit)
+    if as_json:
+        print_json([asdict(row) for row in rows])
+    elif not rows:
+        nothing("There are no sessions yet.")
+    headings = ("ID", "ADDRESS", "TITLE", "MESSAGES", "COMPACTIONS", "LAST ACTIVITY")
+    values = ((r.id, r.address, r.title, r.messages, r.compactions, local(r.updated, zone(config))) for r in rows)
+    print_table(headings, () if as_json else values)
+
+
+@session.command()
+@session_argument
+@config_option
+@json_option
+@limit_option(1000, "messages, the newest")
+@asynchronous
+async def show(session: str, path: Path | None, as_json: bool, limit: int) -> None:
+    """Print a transcript, with the summary that stands for its older part."""
+    config = settings(path)
+    async with reading(config) as store:
+        row = await store.find_session(session)
+        messages = (await store.transcript(row.id))[-limit:]
+        summary = _newest(await store.compactions(row.id))
+    if as_json:
+        print_json({"session": asdict(row), "summary": summary_values(summary), "messages": [as_values(each) for each in messages]})
+        return
+    click.echo(
+        f"session {row.id} · {harmless(row.address)} · {plural(row.messages, 'message')}" + (f" · {harmless(row.title)}" * bool(row.title))
+    )
+    for line in rendered(messages, summary, zone(config)):
+        click.echo(line)
+
+
+def _newest(compactions: list[Compaction]) -> Compaction | None:
+    standing = [each for each in compactions if each.undone_at is None]
+    return max(standing, key=lambda each: each.to_seq, default=None)
+
+
+def _scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for name, metavar, text in (
+        ("--session", "ID", "What recall would find for this session."),
+        ("--chat", "ADDRESS", "What recall would find at this address, such as mqtt:ada."),
+        ("--person", "PERSON", "What recall would find for this person."),
+    ):
+        command = click.option(name, metavar=metavar, help=text)(command)
+    return command
+
+
+@session.command()
+@click.argument("query")
+@_scope_options
+@config_option
+@json_option
+@limit_option(10, "messages, the best first")
+@asynchronous
+async def search(
+    query: str, person: str | None, chat: str | None, session: str | None, path: Path | None, as_json: bool, limit: int
+) -> None:
+    """Find messages in all sessions, or in those that a person, a chat or a session may see."""
+    from clew import recall
+
+    if sum(each is not None for each in (person, chat, session)) > 1:
+        raise UsageError("--person, --chat and --session exclude each other.")
+    config = settings(path)
+    async with reading(config) as store:
+        found = await recall.search(store, await _scope(store, person, chat, session), query, limit=limit)
+    if as_json:
+        print_json([{**asdict(each.candidate), "score": each.score, "why": each.why} for each in found])
+    for each in () if as_json else found:
+        hit = each.candidate
+        click.echo(f"{hit.session} #{hit.seq} {local(hit.at, zone(config)):%Y-%m-%d %H:%M} {harmless(hit.chat)} {harmless(hit.speaker)}")
+        click.echo(f"    {_snippet(hit.text, each.why)}")
+    if not found:
+        raise NotFound(f"Nothing was found for {query!r}.")
+
+
+async def _scope(store: SqliteStore, person: str | None, chat: str | None, session: str | None) -> Scope:
+    if person is not None:
+        return await store.scope_for(person=person)
+    if chat is not None:
+        return await store.scope_for(address=chat)
+    if session is not None:
+        row = await store.find_session(session)
+        compaction = _newest(await store.compactions(row.id))
+        return await store.scope_for(session=(row.id, row.address, compaction.to_seq if compaction else 0))
+    return await store.scope_for(operator=True)
+
+
+def _snippet(text: str, why: tuple[str, ...]) -> str:
+    line = " ".join(harmless(text).split())
+    if len(line) <= SNIPPET:
+        return line
+    low = line.casefold()
+    first = min((at for word in why if (at := low.find(word.casefold())) >= 0), default=0)
+    start = max(0, min(first - SNIPPET // 4, len(line) - SNIPPET))
+    return ("…" if start else "") + line[start : start + SNIPPET] + ("…" if start + SNIPPET < len(line) else "")
+
+
+@session.command()
+@session_argument
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of stdout.")
+@config_option
+@asynchronous
+async def export(session: str, output: Path | None, path: Path | None) -> None:
+    """Write a session as JSON; `import` brings it back."""
+    async with reading(settings(path)) as store:
+        row = await store.find_session(session)
+        text = json.dumps(await store.export_session(row.id), ensure_ascii=False, indent=1) + "\n"
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    _write(output, text)
+    click.echo(f"session {row.id} is in {output}", err=True)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@session.command("import")
+@click.argument("file", type=click.File("rb"))
+@config_option
+@asynchronous
+async def import_(file: Any, path: Path | None) -> None:
+    """Bring back an exported session from FILE, or from stdin for `-`."""
+    raw = file.read(LONGEST_EXPORT + 1)
+    if len(raw) > LONGEST_EXPORT:
+        raise UsageError(f"An export may have at most {LONGEST_EXPORT // 2**20} MiB.")
+    try:
+        data = json.loads(raw)
+    except ValueError as error:
+        raise UsageError(f"This is not JSON: {error}") from None
+    async with connected(settings(path)) as client:
+        answer = await client.post("/api/v1/sessions/import", data)
+    click.echo(answer["session"])
+
+
+@session.command()
+@session_argument
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config_option
+@asynchronous
+async def delete(session: str, yes: bool, path: Path | None) -> None:
+    """Delete a session and its messages, for good."""
+    config = settings(path)
+    async with reading(config) as store:
+        row = await store.find_session(session)
+    if not yes:
+        _confirm(f"Delete session {row.id} at {harmless(row.address)} with {plural(row.messages, 'message')} for good?")
+    async with connected(config) as client:
+        await client.delete(f"/api/v1/sessions/{quote(row.id)}")
+    click.echo(f"session {row.id} is deleted")
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError("There is nobody to ask.", hint="Say --yes if you mean it.")
+    if not click.confirm(question):
+        raise ClewError("nothing was deleted.")
+
+
+@session.command()
+@session_argument
+@click.option("--preview", is_flag=True, help="Show what would be done, without a model call.")
+@click.option("--focus", metavar="TEXT", help="What the summary must keep.")
+@config_option
+@json_option
+@asynchronous
+async def compact(session: str, preview: bool, focus: str | None, path: Path | None, as_json: bool) -> None:
+    """Compact a session now: its older messages become a summary in the model's window. The transcript stays."""
+    config = settings(path)
+    async with reading(config) as store:
+        row = await store.find_session(session)
+    asked = f"/api/v1/sessions/{quote(row.id)}/compact"
+    async with connected(config) as client:
+        answer = await client.post(f"{asked}?preview=true") if preview else await client.post(asked, {"focus": focus})
+    if as_json:
+        print_json(answer)
+    elif preview:
+        click.echo(_PREVIEW.format(**answer))
+    if not preview:
+        _tell_outcome(answer, quiet=as_json)
+
+
+_PREVIEW = (
+    "{demoted} messages would become a summary, {kept} would stay as they are.\n"
+    "The window would hold about {tokens_after:,} tokens instead of {tokens_before:,}."
+)
+
+
+def _tell_outcome(outcome: dict[str, Any], *, quiet: bool) -> None:
+    """Raises ClewError where the compaction came to nothing good."""
+    state = outcome["state"]
+    if state not in ("done", "nothing"):
+        raise ClewError(f"the session was not compacted ({state}): {outcome['error'] or 'another compaction was faster'}")
+    if quiet:
+        return
+    if state == "nothing":
+        click.echo("There is nothing to compact: only the newest messages are in the window, and they stay as they are.")
+    else:
+        click.echo(
+            f"{plural(outcome['covered'], 'message')} became a summary; the window holds {plural(outcome['messages'], 'message')} now."
+        )
+
+
+@session.command()
+@session_argument
+@click.argument("number", type=click.IntRange(min=1), required=False)
+@config_option
+@json_option
+@asynchronous
+async def compactions(session: str, number: int | None, path: Path | None, as_json: bool) -> None:
+    """List a session's compactions, or show the summary of the one with this NUMBER."""
+    config = settings(path)
+    async with reading(config) as store:
+        row = await store.find_session(session)
+        done = await store.compactions(row.id)
+    if number is not None:
+        _show_compaction(done, number, as_json)
+    elif as_json:
+        print_json([{"number": at, **(summary_values(each) or {})} for at, each in enumerate(done, 1)])
+    elif not done:
+        nothing(f"Session {row.id} was never compacted.")
+    else:
+        headings = ("NUMBER", "ID", "MADE", "TRIGGER", "COVERED", "UP TO", "STATE")
+        print_table(headings, (_compaction_row(at, each, config) for at, each in enumerate(done, 1)))
+
+
+def _compaction_row(number: int, each: Compaction, config: Any) -> tuple[object, ...]:
+    state = "" if each.undone_at is None else "undone"
+    return number, each.id, local(each.created, zone(config)), each.trigger, each.covered, each.to_seq, state
+
+
+def _show_compaction(done: list[Compaction], number: int, as_json: bool) -> None:
+    if number > len(done):
+        raise NotFound(f"There is no compaction {number}; there are {len(done)}.")
+    if as_json:
+        print_json({"number": number, **(summary_values(done[number - 1]) or {})})
+    else:
+        click.echo(harmless(done[number - 1].text))
+
+
+@session.command()
+@click.argument("session", metavar="[ID]", required=False)
+@config_option
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, session: str | None, path: Path | None, as_json: bool) -> None:
+    """Prove that each message is in exactly one of window, summary and taken back. All sessions without an ID."""
+    problems = _problems(path, session)
+    if as_json:
+        print_json(problems)
+    for identifier, said in problems.items() if not as_json else ():
+        for text in said or ["ok"]:
+            click.echo(f"{identifier}: {text}")
+    if any(problems.values()):
+        ctx.exit(1)
+
+
+@asynchronous
+async def _problems(path: Path | None, session: str | None) -> dict[str, list[str]]:
+    async with reading(settings(path)) as store:
+        rows = [await store.find_session(session)] if session else await store.sessions(limit=2**31)
+        return {row.id: await store.verify_session(row.id) for row in rows}

@@ -1,0 +1,53 @@
+"""`clew status`."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clew.cli.client import running
+from clew.cli.options import asynchronous, config_option, json_option, settings
+from clew.cli.output import harmless, print_json
+from clew.config import Config
+from clew.errors import ClewError
+
+
+@click.command()
+@config_option
+@json_option
+def status(path: Path | None, as_json: bool) -> None:
+    """Say how the running daemon is doing. Exit code 1 if none runs."""
+    config = settings(path)
+    answer = _ask(config)
+    if as_json:
+        print_json({"running": answer is not None, **(answer or {})})
+    if answer is None:
+        raise ClewError(f"no daemon runs on {config.data_dir}.", hint="`clew run` starts one.")
+    for line in () if as_json else _lines(answer):
+        click.echo(line)
+
+
+@asynchronous
+async def _ask(config: Config) -> dict[str, Any] | None:
+    async with running(config) as client:
+        answer: dict[str, Any] | None = await client.get("/api/v1/status") if client else None
+    return answer
+
+
+def _lines(values: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        title = harmless(str(name)).replace("_", " ")
+        if isinstance(value, Mapping):
+            yield f"{indent}{title}:"
+            yield from _lines(value, indent + "  ")
+        else:
+            yield f"{indent}{title}: {_said(value)}"
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_said(each) for each in value) or "none"
+    return "none" if value is None else harmless(str(value))
