@@ -1,0 +1,287 @@
+"""The JSON API: what operators' commands and scripts ask of a running daemon."""
+
+import json
+from typing import Annotated, Any, Literal
+
+import structlog
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from clew.errors import ClewError, NotFound, UsageError
+from clew.messages import Message, blocks_to_json
+from clew.service import Service
+from clew.store import AccessRequest, Compaction, Job, Said, SessionRow
+from clew.transport import Address
+from clew.web.auth import Door, by_socket, unknown_caller
+from clew.web.chat import PAGE, chat_id
+from clew.web.openapi import BASE, Call, Endpoint, document
+from clew.web.wire import Problem, answer, checked, plain, problem_of, read_object
+
+IMPORT_BYTES = 256 * 2**20
+"""The longest export that can be read back."""
+DEEPEST = 10_000
+"""How far back from a chat's end its older messages are looked for."""
+
+log = structlog.get_logger()
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SessionsQuery(_Model):
+    address: Annotated[str, Field(max_length=512)] | None = None
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 1000
+
+
+class TranscriptQuery(_Model):
+    """after: seq of the newest message that you have."""
+
+    after: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    limit: Annotated[int, Field(ge=1, le=10_000)] = 1000
+
+
+class ChatQuery(_Model):
+    """after: first what follows this seq; before: last what precedes it; neither: the newest."""
+
+    after: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    before: Annotated[int, Field(ge=1, lt=2**63)] | None = None
+    limit: Annotated[int, Field(ge=1, le=1000)] = PAGE
+
+
+class CompactQuery(_Model):
+    preview: bool = False
+
+
+class CompactBody(_Model):
+    """focus: what the summary must keep."""
+
+    focus: Annotated[str, Field(max_length=10_000)] | None = None
+
+
+class AccessQuery(_Model):
+    state: Literal["open", "approved", "denied"] | None = None
+
+
+class AccessBody(_Model):
+    approve: bool
+    role: Literal["owner", "member", "guest"] = "member"
+
+
+class TerminalBody(_Model):
+    """session: an id or its beginning, `latest`, or null for a new one. title: of a new one."""
+
+    session: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    title: Annotated[str, Field(max_length=200)] = ""
+
+
+class ImportBody(BaseModel):
+    """An export, as `GET /sessions/{id}/export` gives it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    clew: int
+    session: dict[str, JsonValue]
+
+
+class Sessions(BaseModel):
+    sessions: list[SessionRow]
+
+
+class Jobs(BaseModel):
+    jobs: list[Job]
+
+
+class Requests(BaseModel):
+    requests: list[AccessRequest]
+
+
+class Compactions(BaseModel):
+    compactions: list[Compaction]
+
+
+class Messages(BaseModel):
+    """more: whether there are further ones in the direction asked for."""
+
+    messages: list[Said]
+    more: bool
+
+
+class Transcript(BaseModel):
+    messages: list[dict[str, JsonValue]]
+    more: bool
+
+
+class Terminal(BaseModel):
+    """address: of the caller's terminal chat. after: seq of its newest message."""
+
+    session: str
+    address: str
+    after: int
+
+
+class Api:
+    """The handlers, and the table of routes that they are mounted and described by."""
+
+    def __init__(self, service: Service, door: Door) -> None:
+        self._service = service
+        self._store = service.store
+        self._door = door
+        self.endpoints = (
+            Endpoint("GET", "/status", self.status, "How the daemon is"),
+            Endpoint("GET", "/sessions", self.sessions, "Sessions, the one used last first", Sessions, SessionsQuery),
+            Endpoint("POST", "/sessions/import", self.import_session, "Read an export back", body=ImportBody, body_bytes=IMPORT_BYTES),
+            Endpoint("GET", "/sessions/{id}", self.session, "One session", SessionRow),
+            Endpoint("DELETE", "/sessions/{id}", self.delete_session, "Delete a session with all that hangs on it"),
+            Endpoint("GET", "/sessions/{id}/transcript", self.transcript, "Its messages, oldest first", Transcript, TranscriptQuery),
+            Endpoint("GET", "/sessions/{id}/compactions", self.compactions, "Its compactions, oldest first", Compactions),
+            Endpoint("GET", "/sessions/{id}/export", self.export_session, "All of a session"),
+            Endpoint("POST", "/sessions/{id}/compact", self.compact, "Compact now, or preview", query=CompactQuery, body=CompactBody),
+            Endpoint("GET", "/chats/{id}/messages", self.messages, "The timeline of a web chat", Messages, ChatQuery),
+            Endpoint("GET", "/jobs", self.jobs, "Scheduled prompts", Jobs),
+            Endpoint("POST", "/jobs/{name}/run", self.run_job, "Run a scheduled prompt now"),
+            Endpoint("GET", "/access", self.access, "Who asked to be let in", Requests, AccessQuery),
+            Endpoint("POST", "/access/{code}", self.answer_access, "Let somebody in, or not", AccessRequest, body=AccessBody),
+            Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
+        )
+
+    def mount(self, app: web.Application) -> None:
+        for endpoint in self.endpoints:
+            app.router.add_route(endpoint.method, BASE + endpoint.path, self._handler(endpoint))
+        app.router.add_get(BASE + "/openapi.json", self._openapi)
+
+    async def _openapi(self, request: web.Request) -> web.Response:
+        return await answer(document(self.endpoints))
+
+    def _handler(self, endpoint: Endpoint) -> Any:
+        async def handle(request: web.Request) -> web.Response:
+            caller = self._door.caller(request)
+            if caller is None:
+                raise unknown_caller(self._door)
+            if not caller.owner:
+                raise Problem(403, "Only the user that clew runs as, and root, may ask this.")
+            if request.method == "POST" and request.content_type != "application/json" and not by_socket(request):
+                raise Problem(400, "The body's type must be application/json.", "Send `Content-Type: application/json`.")
+            query = checked(endpoint.query, request.query) if endpoint.query else None
+            body = checked(endpoint.body, await read_object(request, endpoint.body_bytes)) if endpoint.body else None
+            try:
+                return await answer(await endpoint.handler(Call(caller, dict(request.match_info), query, body)))
+            except ClewError as error:
+                raise problem_of(error) from error
+
+        return handle
+
+    async def _find(self, call: Call) -> SessionRow:
+        return await self._store.find_session(call.path["id"])
+
+    # Sessions ----------------------------------------------------------------------------------------------------
+
+    async def status(self, call: Call) -> Any:
+        return await self._service.status()
+
+    async def sessions(self, call: Call) -> Any:
+        return {"sessions": await self._store.sessions(call.query.address, call.query.limit)}
+
+    async def session(self, call: Call) -> Any:
+        return await self._find(call)
+
+    async def transcript(self, call: Call) -> Any:
+        session = await self._find(call)
+        messages = await self._store.transcript(session.id, call.query.after)
+        page = messages[: call.query.limit]
+        return {"messages": [_message(each) for each in page], "more": len(messages) > len(page)}
+
+    async def compactions(self, call: Call) -> Any:
+        session = await self._find(call)
+        return {"compactions": await self._store.compactions(session.id)}
+
+    async def export_session(self, call: Call) -> Any:
+        session = await self._find(call)
+        return await self._store.export_session(session.id)
+
+    async def import_session(self, call: Call) -> Any:
+        data = call.body.model_dump()
+        identifier = data["session"].get("id")
+        if isinstance(identifier, str) and await self._is_here(identifier):
+            raise Problem(409, f"The session {identifier} is here already.", "Delete it first, or keep the one that is here.")
+        return {"session": await self._store.import_session(data, self._service.time.wall())}
+
+    async def _is_here(self, identifier: str) -> bool:
+        try:
+            return (await self._store.find_session(identifier)).id == identifier
+        except (NotFound, UsageError):
+            return False
+
+    async def delete_session(self, call: Call) -> Any:
+        session = await self._find(call)
+        try:
+            return {"session": session.id, "messages": await self._store.delete_session(session.id)}
+        except UsageError as error:
+            raise Problem(409, error.message, error.hint) from error
+
+    async def compact(self, call: Call) -> Any:
+        session = await self._find(call)
+        if call.query.preview:
+            return plain(await self._service.compactor.preview(session.id))
+        return plain(await self._service.compactor.compact(session.id, "command", call.body.focus))
+
+    # Chats -------------------------------------------------------------------------------------------------------
+
+    async def messages(self, call: Call) -> Any:
+        query: ChatQuery = call.query
+        address = str(Address("web", chat_id(call.path["id"])))
+        if query.after is not None and query.before is not None:
+            raise Problem(400, "Give after or before, not both.")
+        if query.after is not None:
+            page = await self._store.history(address, query.after, query.limit + 1, newest=False)
+            return {"messages": page[: query.limit], "more": len(page) > query.limit}
+        page = await self._preceding(address, query.before or 2**63 - 1, query.limit + 1)
+        return {"messages": page[-query.limit :], "more": len(page) > query.limit}
+
+    async def _preceding(self, address: str, before: int, wanted: int) -> list[Said]:
+        """The newest `wanted` lines in front of `before`, found by looking further and further back from the end."""
+        depth = wanted
+        while True:
+            depth = min(2 * depth, DEEPEST)
+            page = await self._store.history(address, 0, depth, newest=True)
+            found = [said for said in page if said.seq < before]
+            if len(found) >= wanted or len(page) < depth or depth == DEEPEST:
+                return found[-wanted:]
+
+    async def terminal(self, call: Call) -> Any:
+        if call.caller.user is None:
+            raise Problem(400, "The terminal is reached through the daemon's socket only.")
+        address = Address("terminal", call.caller.user)
+        wanted = call.body.session
+        if wanted == "latest":
+            wanted = await self._service.latest_session(address)
+            if wanted is None:
+                raise NotFound("You have no terminal session yet.", hint="Start one with `clew chat`.")
+        session = await self._service.attach(address, str(address), wanted, call.body.title)
+        newest = await self._store.history(str(address), 0, 1, newest=True)
+        return {"session": session, "address": str(address), "after": newest[-1].seq if newest else 0}
+
+    # Jobs and access ---------------------------------------------------------------------------------------------
+
+    async def jobs(self, call: Call) -> Any:
+        return {"jobs": [plain(job) | {"spec": json.loads(job.spec)} for job in await self._store.jobs()]}
+
+    async def run_job(self, call: Call) -> Any:
+        await self._service.scheduler.run_now(call.path["name"])
+        return {"job": call.path["name"]}
+
+    async def access(self, call: Call) -> Any:
+        return {"requests": await self._store.access_requests(call.query.state)}
+
+    async def answer_access(self, call: Call) -> Any:
+        body: AccessBody = call.body
+        request = await self._store.answer_access(call.path["code"], body.approve, body.role, self._service.time.wall())
+        if request is None:
+            raise NotFound("No open request has this code.", hint="`clew access list` shows those that are open.")
+        log.info("access.paired" if body.approve else "access.denied", identity=request.identity, role=body.role)
+        return request
+
+
+def _message(message: Message) -> dict[str, Any]:
+    fields: dict[str, Any] = plain(message)
+    return fields | {"blocks": json.loads(blocks_to_json(message.blocks)), "text": message.text}

@@ -1,0 +1,201 @@
+"""Who is asking, and whether a browser asks on their behalf."""
+
+import hmac
+import ipaddress
+import pwd
+import socket
+import struct
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from os import geteuid
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from clew.config import Config
+from clew.web.wire import Problem
+
+COOKIE = "clew_login"
+LOGIN_SECONDS = 30 * 24 * 3600
+"""A login in the browser lasts 30 days."""
+
+CLOCK_STEP = 60
+"""Seconds by which the machine's clock may be set back without ending a login."""
+
+TRIES = 10
+TRIES_SECONDS = 900.0
+"""Wrong tokens that one peer may send in a quarter of an hour."""
+PEERS = 1024
+"""Peers whose wrong tokens are remembered; the one seen longest ago is forgotten first."""
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
+FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
+ANYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, not bound to
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking. `user`: the unix user behind a connection through the daemon's socket, None on TCP."""
+
+    owner: bool
+    user: str | None = None
+
+
+@dataclass(slots=True)
+class Tries:
+    """Wrong tokens by peer, in a bounded table. `steady`: seconds of a clock that never jumps."""
+
+    steady: Callable[[], float] = time.monotonic
+    _seen: OrderedDict[str, tuple[int, float]] = field(default_factory=OrderedDict)
+
+    def wait(self, peer: str) -> float:
+        """Seconds until `peer` may try again; 0: now."""
+        count, begun = self._seen.get(peer, (0, 0.0))
+        left = begun + TRIES_SECONDS - self.steady()
+        return left if count >= TRIES and left > 0 else 0.0
+
+    def failed(self, peer: str) -> None:
+        now = self.steady()
+        count, begun = self._seen.pop(peer, (0, now))
+        if now - begun >= TRIES_SECONDS:
+            count, begun = 0, now
+        self._seen[peer] = (count + 1, begun)
+        while len(self._seen) > PEERS:
+            self._seen.popitem(last=False)
+
+
+def bare_host(netloc: str) -> str:
+    """`host[:port]` in lower case, without the port that browsers leave out."""
+    return netloc.lower().removesuffix(":80").removesuffix(":443")
+
+
+def allowed_hosts(config: Config, local: str, port: int) -> frozenset[str]:
+    """The values of `Host` that are meant for us, by DNS rebinding's measure.
+
+    local: address at which the connection arrived; a name that only resolves to it is not enough. port: where it arrived.
+    """
+    literal = f"[{local}]" if ":" in local else local
+    names = [*LOOPBACK_NAMES, literal, *([config.http.host] if config.http.host not in ANYWHERE else [])]
+    public = urlsplit(config.http.public_url).netloc if config.http.public_url else ""
+    return frozenset(bare_host(f"{name}:{port}") for name in names) | ({bare_host(public)} if public else set())
+
+
+def same_token(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
+
+
+def login_cookie(token: str, issued: int) -> str:
+    """What a browser keeps instead of the token. issued: seconds since the epoch."""
+    return f"{issued}.{hmac.new(token.encode(), f'clew login {issued}'.encode(), sha256).hexdigest()}"
+
+
+def valid_cookie(cookie: str, token: str, now: float) -> bool:
+    issued = cookie.partition(".")[0]
+    if not (issued.isascii() and issued.isdigit() and len(issued) <= 12):
+        return False
+    fresh = -CLOCK_STEP <= now - int(issued) <= LOGIN_SECONDS
+    return fresh and hmac.compare_digest(cookie.encode("utf-8", "replace"), login_cookie(token, int(issued)).encode())
+
+
+def unix_user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def is_local(peer: str) -> bool:
+    try:
+        return ipaddress.ip_address(peer.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def connection(request: web.Request) -> socket.socket | None:
+    """The socket that a request came by, None where it is gone."""
+    return request.transport.get_extra_info("socket") if request.transport else None
+
+
+def by_socket(request: web.Request) -> bool:
+    """Whether a request came by the daemon's socket."""
+    through = connection(request)
+    return through is not None and through.family == socket.AF_UNIX
+
+
+class Door:
+    """Decides who is asking. It keeps nothing but the count of wrong tokens."""
+
+    def __init__(self, config: Config, wall: Callable[[], float], steady: Callable[[], float]) -> None:
+        self._config = config
+        self._token = config.http.token.get_secret_value() if config.http.token else ""
+        self._wall = wall
+        self.tries = Tries(steady)
+
+    @property
+    def token_needed(self) -> bool:
+        return bool(self._token)
+
+    def refusal(self, request: web.Request) -> str:
+        """Why a request must not be heard at all, empty if it may: a foreign name for us, or another site's page behind it."""
+        if by_socket(request):
+            return ""
+        hosts = self._hosts(request)
+        if bare_host(request.headers.get("Host", "")) not in hosts:
+            return "This name is not one that clew answers to. Set http.public_url to the address that you use."
+        if not self._token and any(name in request.headers for name in FORWARDED):
+            return "A proxy hands this on, and without http.token everybody behind it would be the owner. Set http.token."
+        origin = request.headers.get("Origin")
+        if origin is not None and bare_host(origin.partition("://")[2]) not in hosts:
+            return "Another site's page asks this; only clew's own page may."
+        if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and request.method not in ("GET", "HEAD"):
+            return "Another site's page asks this; only clew's own page may."
+        return ""
+
+    def _hosts(self, request: web.Request) -> frozenset[str]:
+        name = request.transport.get_extra_info("sockname") if request.transport else None
+        address, port = (name[0], name[1]) if isinstance(name, tuple) else ("127.0.0.1", self._config.http.port)
+        return allowed_hosts(self._config, address, port)
+
+    def caller(self, request: web.Request) -> Caller | None:
+        """Who is asking; None: nobody we know. Counts wrong tokens."""
+        if by_socket(request):
+            return self._peer(request)
+        if not self._token:
+            return Caller(owner=True) if is_local(request.remote or "") else None
+        if valid_cookie(request.cookies.get(COOKIE, ""), self._token, self._wall()):
+            return Caller(owner=True)
+        return Caller(owner=True) if self._bearer(request.headers, request.remote or "") else None
+
+    def _peer(self, request: web.Request) -> Caller | None:
+        through = connection(request)
+        if through is None:
+            return None
+        credentials = through.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        uid = struct.unpack("3i", credentials)[1]
+        return Caller(owner=uid in (0, geteuid()), user=unix_user(uid))
+
+    def _bearer(self, headers: Mapping[str, str], peer: str) -> bool:
+        scheme, _, given = headers.get("Authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self.knows(given.strip(), peer)
+
+    def knows(self, given: str, peer: str) -> bool:
+        """Whether `given` is the token. A peer that was wrong too often is not listened to."""
+        if not self._token or self.tries.wait(peer):
+            return False
+        if same_token(given, self._token):
+            return True
+        self.tries.failed(peer)
+        return False
+
+    def cookie(self) -> str:
+        return login_cookie(self._token, int(self._wall()))
+
+
+def unknown_caller(door: Door) -> Problem:
+    """What somebody whom the door does not know is told."""
+    if door.token_needed:
+        return Problem(401, "A token is needed.", "Send `Authorization: Bearer TOKEN` with http.token, or log in on the chat page.")
+    return Problem(403, "Without http.token only this machine may ask.", "Set http.token in the config.")

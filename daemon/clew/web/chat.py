@@ -1,0 +1,300 @@
+"""The WebSocket of the chat page and of `clew chat`.
+
+A socket acknowledges what is stored, shows what is being written, and reads the timeline of its chat. Nothing depends on a frame
+arriving: whoever comes back with `after` gets what was missed.
+"""
+
+import asyncio
+import contextlib
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from clew.bus import LiveEvent, Replied, Subscription
+from clew.errors import ClewError
+from clew.service import Service
+from clew.store import Said
+from clew.transport import Address, Inbound, Preview, Typing
+from clew.web.auth import Door, unknown_caller
+from clew.web.wire import Problem
+
+HEARTBEAT_S = 30.0
+SEND_S = 20.0
+"""A client that takes no frame for this long is hung up on; it comes back with `after`."""
+RESYNC_S = 30.0
+"""The bus may drop events of a socket that lags: the timeline is looked at this often in any case."""
+PAGE = 200
+"""Lines of a timeline read at once, and the newest ones shown to a client that has none."""
+SOCKETS = 256
+"""Sockets that may be open at once."""
+REMEMBERED = 1000
+"""Ids that a socket remembers, of its own messages and of answered ones."""
+ID_CHARS = 128
+
+CHAT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+log = structlog.get_logger()
+
+
+class Unusable(Exception):
+    """A frame that cannot be taken. `id`: of the message it holds, if it has one."""
+
+    def __init__(self, reason: str, message: str = "") -> None:
+        super().__init__(reason)
+        self.id = message
+
+
+class Recent:
+    """The newest ids of a kind, in bounded number."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, identifier: str) -> None:
+        self._ids[identifier] = None
+        if len(self._ids) > REMEMBERED:
+            self._ids.popitem(last=False)
+
+    def __contains__(self, identifier: str) -> bool:
+        return identifier in self._ids
+
+
+def frame_limit(message_bytes: int) -> int:
+    """The longest frame: JSON may write each byte of a text in six."""
+    return 6 * message_bytes + 4096
+
+
+def parse(frame: str, message_bytes: int) -> tuple[str, str]:
+    """The id and text of a client's frame. Raises Unusable."""
+    try:
+        value = json.loads(frame)
+    except (ValueError, RecursionError):
+        raise Unusable("This frame is not JSON.") from None
+    if not isinstance(value, dict) or value.get("type") != "message":
+        raise Unusable('A frame is a JSON object whose type is "message".')
+    identifier, text = value.get("id"), value.get("text")
+    if not (isinstance(identifier, str) and 0 < len(identifier) <= ID_CHARS and identifier.isprintable()):
+        raise Unusable(f"id must be a text of 1 to {ID_CHARS} characters.")
+    if not isinstance(text, str) or not text.strip():
+        raise Unusable("The message is empty.", identifier)
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise Unusable("The message holds half a character, which is not valid Unicode.", identifier) from None
+    if size > message_bytes:
+        raise Unusable(f"The message is too long: {size} bytes, and at most {message_bytes} are taken.", identifier)
+    return identifier, text
+
+
+def line(said: Said) -> dict[str, Any]:
+    """A line of a timeline as clients see it. `at`: seconds since the epoch, UTC."""
+    return {
+        "type": "message",
+        "seq": said.seq,
+        "id": said.id,
+        "in_reply_to": said.in_reply_to or None,
+        "answers": list(said.answers),
+        "role": said.role,
+        "text": said.text,
+        "at": said.at,
+    }
+
+
+class ChatSocket:
+    """One client of one chat.
+
+    abort: drops the connection at once. after: place in the timeline up to which the client has everything; 0: it has nothing.
+    """
+
+    def __init__(
+        self, service: Service, ws: web.WebSocketResponse, abort: Callable[[], None], address: Address, sender: str, after: int
+    ) -> None:
+        self._service = service
+        self._ws = ws
+        self._abort = abort
+        self._address = address
+        self._sender = sender
+        self._after = after
+        self._own = Recent()
+        self._answered = Recent()
+        self._turn = ""
+        self._shown = 0
+
+    async def run(self) -> None:
+        """Serve until the client is gone, then close."""
+        with self._service.bus.subscribe(self._address) as events:
+            pushing = asyncio.create_task(self._push(events), name=f"push {self._address}")
+            try:
+                await self._read()
+            finally:
+                pushing.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await pushing
+        await self._ws.close()
+
+    # In ----------------------------------------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        async for frame in self._ws:
+            if frame.type is WSMsgType.TEXT:
+                await self._take(frame.data)
+            elif frame.type is WSMsgType.BINARY:
+                await self._send({"type": "error", "text": "Frames must be text; this one is binary."})
+
+    async def _take(self, frame: str) -> None:
+        try:
+            identifier, text = parse(frame, self._service.config.limits.message_bytes)
+            await self._store(identifier, text)
+        except Unusable as error:
+            await self._send({"type": "error", "text": str(error)} | ({"id": error.id} if error.id else {}))
+        except ClewError as error:
+            # Without an acknowledgement the client keeps the message and sends it again when it comes back.
+            log.warning("inbox.rejected", transport=self._address.transport, err=str(error))
+            await self._send({"type": "error", "text": f"{error.message} {error.hint}".strip()})
+            await self._ws.close(code=WSCloseCode.TRY_AGAIN_LATER)
+
+    async def _store(self, identifier: str, text: str) -> None:
+        address = self._address
+        self._own.add(identifier)
+        arrival = Inbound(
+            external_id=f"{address.transport}/{address.chat}/{identifier}",
+            address=address,
+            sender=self._sender,
+            text=text,
+            client_id=identifier,
+        )
+        (receipt,) = await self._service.host(address.transport).accept([arrival])
+        if receipt.status == "refused":
+            await self._send({"type": "error", "id": identifier, "text": receipt.reason})
+        else:
+            await self._send({"type": "ack", "id": identifier})
+
+    # Out ---------------------------------------------------------------------------------------------------------
+
+    async def _push(self, events: Subscription) -> None:
+        try:
+            await self._catch_up()
+            while True:
+                await self._show(await self._next(events))
+        except ConnectionError:
+            return
+        except TimeoutError:
+            log.info("web.client_slow", address=str(self._address))
+            self._abort()
+        except Exception as error:
+            log.error("web.push_failed", address=str(self._address), err=repr(error))
+            await self._ws.close(code=WSCloseCode.TRY_AGAIN_LATER)
+
+    async def _next(self, events: Subscription) -> LiveEvent:
+        try:
+            async with asyncio.timeout(RESYNC_S):
+                return await events.get()
+        except TimeoutError:
+            return Replied("")
+
+    async def _show(self, event: LiveEvent) -> None:
+        match event:
+            case Replied():
+                await self._catch_up()
+            case Typing(in_reply_to=asked):
+                await self._send({"type": "typing", "in_reply_to": asked or None})
+            case Preview() if event.in_reply_to not in self._answered:
+                await self._delta(event)
+
+    async def _delta(self, event: Preview) -> None:
+        """Send what is new of a preview. Dropped events are made good by the next one; a text begun anew says so."""
+        frame: dict[str, Any] = {"type": "delta", "turn": event.turn, "in_reply_to": event.in_reply_to or None}
+        if event.turn == self._turn and len(event.text) >= self._shown:
+            frame["text"] = event.text[self._shown :]
+        else:
+            frame |= {"text": event.text} | ({"restart": True} if event.turn == self._turn else {})
+        self._turn, self._shown = event.turn, len(event.text)
+        if frame["text"] or "restart" in frame:
+            await self._send(frame)
+
+    async def _catch_up(self) -> None:
+        """Send what was said behind `after`, page by page; nothing of the store is held while the client takes its time."""
+        store, newest = self._service.store, self._after == 0
+        while True:
+            page = await store.history(str(self._address), self._after, PAGE, newest=newest)
+            for said in page:
+                await self._say(said)
+            if newest or len(page) < PAGE:
+                return
+
+    async def _say(self, said: Said) -> None:
+        self._after = said.seq
+        for identifier in (said.in_reply_to, *said.answers):
+            if identifier:
+                self._answered.add(identifier)
+        if said.role == "user" and said.id in self._own:
+            return
+        await self._send(line(said))
+
+    async def _send(self, frame: dict[str, Any]) -> None:
+        """Raises ConnectionError where the client is gone, TimeoutError where it takes nothing."""
+        if self._ws.closed:
+            raise ConnectionResetError
+        async with asyncio.timeout(SEND_S):
+            await self._ws.send_str(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
+
+
+class ChatSockets:
+    """All open sockets, in bounded number."""
+
+    def __init__(self, service: Service, door: Door) -> None:
+        self._service = service
+        self._door = door
+        self._open: set[web.WebSocketResponse] = set()
+
+    async def handle(self, request: web.Request) -> web.WebSocketResponse:
+        """`GET /chat/ws?chat=ID&after=SEQ`, and on the daemon's socket `?transport=terminal`."""
+        address, sender = self._place(request)
+        after = request.query.get("after") or "0"
+        if not (after.isascii() and after.isdigit() and len(after) < 19):
+            raise Problem(400, "after must be a whole number: the seq of the newest message that you have.")
+        if len(self._open) >= SOCKETS:
+            raise Problem(503, f"{SOCKETS} chats are open already.", "Close some, or try again later.")
+        limit = frame_limit(self._service.config.limits.message_bytes)
+        ws = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=limit, compress=False)
+        self._open.add(ws)
+        try:
+            await ws.prepare(request)
+            await ChatSocket(self._service, ws, lambda: abort(request), address, sender, int(after)).run()
+        finally:
+            self._open.discard(ws)
+        return ws
+
+    async def close(self) -> None:
+        """Tell all clients that the daemon goes away; they come back when it does."""
+        await asyncio.gather(*(ws.close(code=WSCloseCode.GOING_AWAY) for ws in tuple(self._open)))
+
+    def _place(self, request: web.Request) -> tuple[Address, str]:
+        """Where the client speaks, and as whom."""
+        caller = self._door.caller(request)
+        if caller is None:
+            raise unknown_caller(self._door)
+        if request.query.get("transport", "web") == "terminal":
+            if caller.user is None:
+                raise Problem(400, "The terminal is reached through the daemon's socket only.")
+            return Address("terminal", caller.user), caller.user
+        if not caller.owner:
+            raise Problem(403, "Only clew's own user may use the chat page.")
+        return Address("web", chat_id(request.query.get("chat") or "local")), "local"
+
+
+def chat_id(text: str) -> str:
+    """`text` as the name of a web chat. Raises Problem."""
+    if not CHAT.fullmatch(text):
+        raise Problem(400, "chat must be 1 to 64 letters, digits, dots, dashes and underscores.")
+    return text
+
+
+def abort(request: web.Request) -> None:
+    if isinstance(request.transport, asyncio.Transport):
+        request.transport.abort()
