@@ -209,6 +209,43 @@ async def line(of: asyncio.subprocess.Process) -> bytes:
         return await of.stdout.readline()
 
 
+class Relay:
+    """A wire between a client and a broker that can go dead without a sign, or break under a certain payload."""
+
+    def __init__(self, broker_port: int, *, breaks_under: bytes = b"\0 never \0") -> None:
+        self._broker_port = broker_port
+        self._breaks_under = breaks_under
+        self._connections: set[asyncio.Task[None]] = set()
+        self.broken = False
+        self.dead = False
+
+    @contextlib.asynccontextmanager
+    async def listening(self, port: int) -> AsyncIterator[None]:
+        async with await asyncio.start_server(self._connect, "127.0.0.1", port):
+            yield
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
+        for source, target in ((reader, broker_writer), (broker_reader, writer)):
+            task = asyncio.create_task(self._forward(source, target, (writer, broker_writer)))
+            self._connections.add(task)
+
+    async def _forward(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, ends: tuple[asyncio.StreamWriter, ...]) -> None:
+        try:
+            while data := await source.read(65536):
+                if self._breaks_under in data:
+                    self.broken = True
+                    break
+                if not self.dead:
+                    target.write(data)
+        finally:
+            for writer in ends:
+                writer.close()
+
+
 async def _serve(port: int, path: str | None) -> None:
     inbox = Disk(Path(path)) if path else Inbox()
     inbox.stuck = path is None

@@ -13,6 +13,7 @@ from tests.integration.mqtt_harness import (
     DEADLINE_S,
     Disk,
     Inbox,
+    Relay,
     answer_to,
     delivery,
     heard,
@@ -447,32 +448,37 @@ async def test_a_server_that_is_no_mqtt_5_broker_is_reported(free_port: int) -> 
 
 
 @pytest.mark.asyncio
-async def test_a_reply_cut_off_before_its_acknowledgement_is_unknown(mosquitto: Mosquitto, free_port: int) -> None:  # P43
-    """A relay in front of the broker swallows the reply and hangs up."""
-    cut = asyncio.Event()
-
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        broker_reader, broker_writer = await asyncio.open_connection("127.0.0.1", mosquitto.port)
-
-        async def upstream() -> None:
-            while data := await reader.read(65536):
-                if b"swallow me" in data:
-                    cut.set()
-                    break
-                broker_writer.write(data)
-            writer.close()
-            broker_writer.close()
-
-        async def downstream() -> None:
-            while data := await broker_reader.read(65536):
-                writer.write(data)
-
-        await asyncio.gather(upstream(), downstream(), return_exceptions=True)
-
-    async with await asyncio.start_server(relay, "127.0.0.1", free_port), running(free_port, Inbox()) as clew:
+async def test_a_reply_cut_off_before_its_acknowledgement_is_unknown(mosquitto: Mosquitto, free_port: int) -> None:
+    # P43
+    relay = Relay(mosquitto.port, breaks_under=b"goes wrong")
+    async with relay.listening(free_port), running(free_port, Inbox()) as clew:
         with pytest.raises(Unknown):
-            await clew.send(delivery("ada", "swallow me"))
-        assert cut.is_set()
+            await clew.send(delivery("ada", "goes wrong"))
+        assert relay.broken
+
+
+@pytest.mark.asyncio
+async def test_a_dead_wire_is_noticed_and_mended(mosquitto: Mosquitto, free_port: int) -> None:  # P48
+    relay, inbox = Relay(mosquitto.port), Inbox()
+    async with relay.listening(free_port), running(free_port, inbox, keepalive=1.0):
+        relay.dead = True
+        await inbox.until(lambda: not inbox.up)
+        async with person(mosquitto.port) as ada:
+            await ada.publish(IN, "in the meantime", qos=1)
+        relay.dead = False
+        await inbox.until(lambda: inbox.texts == ["in the meantime"])
+
+
+@pytest.mark.asyncio
+async def test_it_can_be_stopped_at_any_moment(mosquitto: Mosquitto) -> None:  # P48
+    for rounds in range(0, 3000, 40):
+        task = asyncio.create_task(MqttTransport("mqtt", settings(mosquitto.port)).run(Inbox()))
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=DEADLINE_S)
+        assert done, f"not stopped after {rounds} rounds of the loop"
+        assert task.cancelled()
 
 
 @pytest.mark.asyncio

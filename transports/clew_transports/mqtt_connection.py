@@ -231,8 +231,9 @@ class Connection(aiomqtt.Client):
 
     def _on_lost(self, disconnected: "asyncio.Future[None]") -> None:
         self._stirred.set()
-        if not disconnected.cancelled():
-            disconnected.exception()
+        error = None if disconnected.cancelled() else disconnected.exception()
+        if error and not isinstance(error, aiomqtt.MqttError):
+            self._lost = Disconnected(f"the connection broke: {error}", after_hello=True)
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_exception(Disconnected(str(self._lost), self._lost.code, left=True))
@@ -273,7 +274,7 @@ def _connect_properties() -> Properties:
 def _packet(message: MQTTMessage) -> Packet:
     properties = message.properties
     return Packet(
-        topic=message.topic,
+        topic=_topic(message),
         payload=bytes(message.payload[:MAX_PAYLOAD_BYTES]),
         size=len(message.payload),
         qos=message.qos,
@@ -285,6 +286,14 @@ def _packet(message: MQTTMessage) -> Packet:
         correlation=getattr(properties, "CorrelationData", None),
         expiry=getattr(properties, "MessageExpiryInterval", None),
     )
+
+
+def _topic(message: MQTTMessage) -> str:
+    """Its topic, or "" (which is nobody's) if a broker let one through that is not UTF-8."""
+    try:
+        return message.topic
+    except UnicodeDecodeError:
+        return ""
 
 
 def _code(code: object) -> int:

@@ -6,12 +6,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
+from clew.cli.options import log_to_stderr
 from clew.config import Config
 from clew.errors import ClewError, NotFound, UsageError
 
@@ -136,11 +136,9 @@ def _session(path: Path) -> aiohttp.ClientSession:
 
 @asynccontextmanager
 async def _started(config: Config) -> AsyncIterator[Path]:
-    from clew.context.redact import redact
-    from clew.logging import setup
     from clew.service import Service
     from clew.web.server import serve
 
-    setup("warning", config.log.format, partial(redact, known=config.secrets()))
+    log_to_stderr(config, "warning")
     async with Service.open(config, remote=False) as service, serve(service, tcp=False) as server:
         yield Path(server.socket)

@@ -139,7 +139,7 @@ async def store(config: Config) -> Finding:
     try:
         async with reading(config) as opened:
             await opened.probe()
-            counts = await opened.counts()
+            counts = await opened.counts(time.time())
     except ClewError as error:
         return Finding("problem", error.message, error.hint or "clew db check")
     if counts["outbox_dead"] or counts["outbox_unknown"]:

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import datetime, tzinfo
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
 import click
-from tzlocal import get_localzone_name
 
 from clew.config import Config, find_config, load
 from clew.plugins import registry
@@ -39,12 +38,22 @@ def zone(config: Config) -> tzinfo | None:
 
 def zone_name(config: Config) -> str:
     """The same zone by name: the agent's, else the machine's."""
-    return config.agent.timezone or get_localzone_name()
+    from clew import service  # only now: it brings the whole daemon with it
+
+    return service.zone_name(config)
 
 
 def local(at: float, where: tzinfo | None) -> datetime:
     """Seconds since the epoch as a time in the zone `where`, None meaning the machine's."""
     return datetime.fromtimestamp(at, where) if where else datetime.fromtimestamp(at).astimezone()
+
+
+def log_to_stderr(config: Config, level: str) -> None:
+    """Let what is logged from `level` on go to stderr, without the config's secrets."""
+    from clew.context.redact import redact
+    from clew.logging import setup
+
+    setup(level, config.log.format, partial(redact, known=config.secrets()))
 
 
 def asynchronous(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from clew.cli.options import asynchronous, config_option, settings
+from clew.cli.options import asynchronous, config_option, log_to_stderr, settings
 
 
 @click.command()
@@ -16,6 +16,7 @@ async def run(path: Path | None) -> None:
     from clew import service  # only now: a fault in the config is told at once
     from clew.web.server import serve
 
+    log_to_stderr(config, config.log.level)
     await service.run(config, serve, _ready)
 
 

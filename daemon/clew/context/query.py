@@ -36,9 +36,9 @@ _POSSESSIVE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)\b")
 class Query:
     """What one message asks the index for.
 
-    `terms` are normalised words and phrases (words parted by a space), `match` the FTS5 expression for the text column, `weights` the inverse
-    document frequency of each term, `words` the stemmed words of the message that say something, and
-    `total` the number of messages in the store.
+    `terms` are normalised words and phrases (words parted by a space), `match` the FTS5 expression for the text column, `weights` the
+    inverse document frequency of each term, `words` the stemmed words of the message that say something, `total` the number of
+    messages in the store.
     """
 
     terms: tuple[str, ...]

@@ -56,7 +56,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A message with its score (higher is better) and the query's terms that it holds."""
+    """A message with its score and the query's terms that it holds.
+
+    The score is a share of the weight of all terms of the query, so that scores of different messages compare: about 2 for an answer to a
+    question, under 1 for talk that merely shares words.
+    """
 
     candidate: Candidate
     score: float
@@ -76,18 +80,19 @@ def rank(query: Query, candidates: Sequence[Candidate], neighbours: Mapping[Plac
         sitting = _sitting(known[place])
         best[sitting] = max(best.get(sitting, 0.0), score)
     speakers = {message.speaker: _speaker_factor(query, message.speaker) for message in known.values()}
+    mass = sum(query.weights)
     scored = []
     for place, message in known.items():
         score = (local[place] + SITTING_WEIGHT * best[_sitting(message)]) * speakers[message.speaker]
         if message.text.endswith(("?", "？")):
             score *= QUESTION_FACTOR
         if score > 0:
-            scored.append(Scored(message, score, matched.get(place, ())))
+            scored.append(Scored(message, score / mass, matched.get(place, ())))
     scored.sort(key=lambda item: (-item.score, item.candidate.at, item.candidate.id))
-    return scored if scored and scored[0].score >= relevant_from(query) else []
+    return scored if scored and scored[0].score * mass >= _relevant_from(query) else []
 
 
-def relevant_from(query: Query) -> float:
+def _relevant_from(query: Query) -> float:
     """The score below which the best message has nothing to do with the query; grows with the store, as all scores do."""
     if query.total <= GATE_FROM:
         return 0.0

@@ -44,8 +44,8 @@ _LETTER_WEIGHT = 30
 def estimate(text: str) -> int:
     """Mean estimate of the tokens of `text`, at least a third of its UTF-8 bytes; the time is linear in its length.
 
-    On the samples that it was fitted to it is at most 10 % under the larger of two current tokenizers; it can be over by half on plain English
-    for a tokenizer that is frugal there.
+    On samples of prose, chat, code, JSON, logs, ids and emoji it is at most 10 % under each of two current tokenizers (16 % for German,
+    25 % for base64) and, for the one that is frugal on plain English, up to 60 % over.
     """
     size = sum(weight * len(pattern.findall(text)) for pattern, weight in _ASCII_WEIGHTS)
     size += _LETTER_WEIGHT * sum(max(0, len(word) - _LONG_WORD_FROM) for word in _WORD.findall(text))

@@ -138,7 +138,8 @@ def head(zone: tzinfo, zone_name: str, *, direct: bool) -> Head:
         local = datetime.fromtimestamp(message.at, zone)
         offset = local.strftime("%z")
         stamp = f"[{local:%a %Y-%m-%d %H:%M} {offset[:3]}:{offset[3:5]}{tail}]"
-        return stamp if direct or not message.sender_name else f"{stamp} {message.sender_name}:"
+        name = message.sender_name or message.sender
+        return stamp if direct or not name else f"{stamp} {name}:"
 
     return of
 

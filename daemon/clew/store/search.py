@@ -12,7 +12,7 @@ from clew.store import Ask, Found, Scope, transcript
 NEIGHBOURS = 2
 """Messages on each side of a hit that are read with it."""
 
-_COLUMNS = "m.id, m.session, c.address, m.sender_name, m.role, m.at, m.blocks, m.seq"
+_COLUMNS = "m.id, m.session, c.address, coalesce(nullif(m.sender_name, ''), m.sender), m.role, m.at, m.blocks, m.seq"
 
 
 def scope_of_session(db: sqlite3.Connection, session: str, address: str, after_seq: int) -> Scope:
