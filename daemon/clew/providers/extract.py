@@ -10,10 +10,13 @@ HEADING = "Excerpts picked without a model:"
 """First line of an extract, so that nobody takes it for more than it is."""
 LONGEST_SENTENCE = 600
 """Characters of a sentence; a longer run of text is parted at a space."""
-MAX_CHARS = 2_000_000
+MAX_CHARS = 200_000
 """Characters of one message that are read."""
 
 _END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
+_MOST_PARTS = 20
+"""Abbreviations in one sentence that are believed."""
+_LONGEST_ABBREVIATION = 8
 _ABBREVIATED = re.compile(r"(?:\b(?:[A-Za-z]|e\.g|i\.e|z\.B|d\.h|bzw|ca|Dr|Mr|Mrs|Ms|Nr|No|St|vs|etc|usw|approx))\.$")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _NUMBER = re.compile(r"[0-9]+(?:[.,:/-][0-9]+)*")
@@ -57,13 +60,13 @@ class _Line:
 def sentences(text: str) -> Iterator[str]:
     """The sentences of `text`, unchanged but for the white space around and inside them."""
     for paragraph in text[:MAX_CHARS].splitlines():
-        pending = ""
+        parts: list[str] = []
         for piece in _END.split(" ".join(paragraph.split())):
-            pending = f"{pending} {piece}".strip()
-            if not _ABBREVIATED.search(pending):
-                yield from _pieces(pending)
-                pending = ""
-        yield from _pieces(pending)
+            parts.append(piece)
+            if len(parts) == _MOST_PARTS or not _ABBREVIATED.search(piece[-_LONGEST_ABBREVIATION:]):
+                yield from _pieces(" ".join(filter(None, parts)))
+                parts = []
+        yield from _pieces(" ".join(parts))
 
 
 def _pieces(sentence: str) -> Iterator[str]:

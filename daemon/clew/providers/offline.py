@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
 
@@ -179,7 +180,8 @@ class Offline:
         return Limits(WINDOW, WINDOW)
 
     async def stream(self, request: Request) -> AsyncIterator[Event]:
-        text = summary(request) if request.purpose == "summary" else answer(request)
+        # An extract of a long thread takes tens of milliseconds: not on the loop.
+        text = await asyncio.to_thread(summary, request) if request.purpose == "summary" else answer(request)
         usage = Usage(input=_size(request), output=estimate(text))
         yield Began()
         for line in text.splitlines(keepends=True):
