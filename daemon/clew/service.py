@@ -30,7 +30,7 @@ from clew.model_call import ModelCaller
 from clew.plugins import registry
 from clew.prompting import Prompter
 from clew.providers import Provider
-from clew.recall import IndexRecall
+from clew.recall import IndexRecall, RecallProvider
 from clew.scheduler import Scheduler
 from clew.sdnotify import notify, watchdog_interval
 from clew.store import Person
@@ -71,11 +71,11 @@ class Listening(Protocol):
 class Service:
     """Everything of one process. Open it with `open`."""
 
-    def __init__(self, config: Config, store: SqliteStore, providers: list[Provider], summariser: Provider, zone: str) -> None:
+    def __init__(self, config: Config, store: SqliteStore, providers: list[Provider], summariser: Provider, zone: str, time: Time) -> None:
         self.config = config
         self.store = store
         self.providers = providers
-        self.time = Time()
+        self.time = time
         self.bus = Bus()
         self.metrics = Metrics()
         self.zone = zone
@@ -86,8 +86,9 @@ class Service:
         everything = {name: running.transport for name, running in self.transports.items()}
         self.hints = Hints(self.bus, everything)
         caller = ModelCaller(self.time, self.metrics)
-        self.tools = ToolRunner(sessions.tools(store), config.agent.approver, config.limits.tool_output_chars)
-        recall = IndexRecall(store, config.agent.recall, self.metrics)
+        tools = [*sessions.tools(store), *_plugged("clew.tools")]
+        self.tools = ToolRunner(tools, config.agent.approver, config.limits.tool_output_chars)
+        recall: RecallProvider = next(_plugged("clew.recall"), None) or IndexRecall(store, config.agent.recall, self.metrics)
         self.prompter = Prompter(store, config.agent, recall, [tool.spec for tool in self.tools.tools.values()], self.time, zone)
         self.compactor = Compactor(store, config.agent.compression, caller, summariser, self.time, ZoneInfo(zone), self.metrics)
         self.agent = Agent(
@@ -117,22 +118,23 @@ class Service:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, config: Config, *, remote: bool = True) -> AsyncIterator["Service"]:
+    async def open(cls, config: Config, *, remote: bool = True, time: Time | None = None) -> AsyncIterator["Service"]:
         """A service that runs while the block does.
 
-        remote: False leaves remote transports and the schedule alone. Raises ClewError where the data directory is in use or the store
-        cannot be opened.
+        remote: False leaves remote transports and the schedule alone. time: its clocks, the machine's if None. Raises ClewError where the
+        data directory is in use or the store cannot be opened.
         """
         async with AsyncExitStack() as stack:
+            time = time or Time()
             folder = _data_dir(config)
             stack.enter_context(_locked(folder))
-            store = await SqliteStore.open(folder / "clew.db", Time().wall())
+            store = await SqliteStore.open(folder / "clew.db", time.wall())
             stack.push_async_callback(store.close)
             providers, summariser = await _providers(config)
             for provider in dict.fromkeys([*providers, summariser]):
                 stack.push_async_callback(provider.close)
                 await provider.prepare()
-            service = cls(config, store, providers, summariser, zone_name(config))
+            service = cls(config, store, providers, summariser, zone_name(config), time)
             await service._sync()
             async with service._tasks(remote):
                 yield service
@@ -263,6 +265,11 @@ def _sections(config: Config) -> dict[str, TransportSection]:
 def _build(section: TransportSection) -> Transport:
     transport: Transport = registry("clew.transports")[section.kind].build(section.name, section.settings)
     return transport
+
+
+def _plugged(group: str) -> Iterator[Any]:
+    """What the installed plug-ins of a group build, each with the defaults of its settings."""
+    return (plugin.build(name, plugin.Config()) for name, plugin in registry(group).items())
 
 
 async def _providers(config: Config) -> tuple[list[Provider], Provider]:
