@@ -1,7 +1,11 @@
+from datetime import UTC
+
 import pytest
 
+from clew.context.summarise import material
 from clew.context.tokens import estimate
-from clew.messages import Text, ToolResult
+from clew.context.view import Rendered
+from clew.messages import Message, Text, ToolResult
 from clew.prompts import load
 from clew.providers import Began, Delta, Done, Limits, PromptMessage, Provider, Request, SystemBlock
 from clew.providers.extract import HEADING
@@ -106,6 +110,23 @@ New messages:
     messages, before = parse(text)
     assert [message.text.strip() for message in messages] == ["We decided on 9090 instead."]
     assert before == ["Decisions:", "Use port 8130."]
+
+
+def material_of(before: str, *texts: str) -> Request:
+    rows = [Message(f"id{n}", n, "user", (Text(text),), 1_796_000_000.0 + n, "ada", "Ada") for n, text in enumerate(texts, 1)]
+    demoted = [Rendered("user", (row,), row.blocks) for row in rows]
+    text = material(before, demoted, UTC, load("summary_format").text, focus="the port")
+    return Request((), (PromptMessage("user", (Text(text),)),), max_tokens=1500, purpose="summary")
+
+
+def test_rolling_summaries_carry_the_first_fact_along() -> None:  # P15, P20
+    said = summary(material_of("", "We decided on port 8130.", "ok thanks"))
+    assert said == f"{HEADING}\n- Ada: We decided on port 8130. [#id1]"
+    for number in range(5):
+        said = summary(material_of(said, f"Order {number} is not to be sent before {number + 3} May.", "haha"))
+    assert said.splitlines()[:2] == [HEADING, "- Ada: We decided on port 8130. [#id1]"]
+    assert said.count("is not to be sent before") == 5
+    assert "haha" not in said
 
 
 def test_any_text_can_be_summarised() -> None:

@@ -21,6 +21,8 @@ KIND = "offline"
 NO_MODEL = "No model is configured, so I can only quote what I remember."
 NOTHING_FOUND = "No model is configured, and I remember nothing about this."
 HOW_TO = "To get real answers, set ANTHROPIC_API_KEY or name a model under `providers` in the config."
+NO_SUMMARY = "(none yet)"
+"""What a summary request holds in place of the current summary where there is none."""
 WINDOW = 200_000
 """Tokens. Nothing is sent anywhere, so it only has to be large."""
 QUOTES = 4
@@ -85,7 +87,7 @@ def parse(text: str) -> tuple[list[Said], list[str]]:
     if not found:
         return [Said(text)], []
     said = [Said("\n".join(lines), who, id, who.lower() in _MODEL_NAMES) for id, who, lines in found]
-    return said, [line for line in before if line != HEADING]
+    return said, [line for line in before if line not in (HEADING, NO_SUMMARY)]
 
 
 def _ends(section: str, line: str) -> bool:
