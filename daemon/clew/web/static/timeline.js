@@ -42,16 +42,12 @@ export class Timeline {
     this.oldest = Math.min(this.oldest, line.seq);
     const key = `${line.role}:${line.id}`;
     const known = this.nodes.get(key);
-    if (known) {
-      known.dataset.seq = line.seq;
-      if (line.role === "user") this.settle(line.id, "sent");
-      return false;
-    }
-    const node = this.entry(line.role, line.text, new Date(line.at * 1000));
+    const node = known ?? this.entry(line.role, line.text, new Date(line.at * 1000));
     node.dataset.seq = line.seq;
     this.nodes.set(key, node);
-    this.insert(node, line.seq);
-    return true;
+    if (line.role === "user") this.settle(line.id, "sent");
+    if (!known) this.insert(node, line.seq);
+    return !known;
   }
 
   // A message written here. Returns whether it is new on this page.
