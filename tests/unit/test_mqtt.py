@@ -5,7 +5,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 from pydantic import ValidationError
 
 from clew.plugins import registry
-from clew.transport import Address, Typing
+from clew.transport import Address, Transport, Typing
 from clew_transports.mqtt import MqttTransport, Settings, plugin
 from clew_transports.mqtt_connection import RECEIVE_MAXIMUM
 from clew_transports.mqtt_payload import Packet
@@ -129,7 +129,7 @@ def test_wrong_settings_are_errors(wrong: dict[str, object]) -> None:
 
 
 def test_a_reply_is_one_part_up_to_256_kib() -> None:
-    transport = MqttTransport("mqtt", Settings())
+    transport: Transport = MqttTransport("mqtt", Settings())
     assert [(part.text, part.index, part.total) for part in transport.parts("Hello")] == [("Hello", 1, 1)]
     assert [part.total for part in transport.parts("x" * 262_144)] == [1]
     assert [part.total for part in transport.parts("x" * 262_145)] == [2, 2]

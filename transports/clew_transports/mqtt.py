@@ -107,7 +107,7 @@ class MqttTransport:
             except (Disconnected, NotAccepted) as error:
                 if loop.time() - begun >= STEADY_S:
                     pause, short = self._first_pause, 0
-                short += isinstance(error, Disconnected) and error.after_hello
+                short = short + 1 if isinstance(error, Disconnected) and error.after_hello else 0
                 host.report(False, f"{self._broker.host}:{self._broker.port}: {error}{_suspicion(short)}")
                 if error.code in LASTING or isinstance(error, NotAccepted):
                     pause = LONGEST_PAUSE_S
