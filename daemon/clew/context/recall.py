@@ -44,8 +44,10 @@ _HEADINGS = re.compile(
     re.IGNORECASE,
 )
 _BLOCK = re.compile(
-    rf"(?:(?:{re.escape(HEADING_OTHER)}|{re.escape(HEADING_SAME)})[^\S\n]*\n)?[^\S\n]*{re.escape(_OPEN)}[^⟧]*(?:{re.escape(_CLOSE)}\n?)?"
+    rf"(?:(?:{re.escape(HEADING_OTHER)}|{re.escape(HEADING_SAME)})[^\S\n]*\n)?{re.escape(_OPEN)}"
+    rf"(?:[^⟦⟧]*{re.escape(_CLOSE)}|(?:\n(?:> |\[)[^\n⟦⟧]*)*)\n?"
 )
+"""A whole block of ours, or as much of one as there is where it breaks off."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ _PASSWORD_WORDS = (
     "|wachtwoord|hasło|haslo|heslo|lösenord|losenord|adgangskode|salasana|пароль|şifre|sifre|密码|密碼|口令|パスワード|비밀번호|pin"
 )
 _SECRET_WORDS = (
-    "token|key|secret|apikey|credential|credentials|schlüssel|geheimnis|zugangscode|clé|jeton|llave|secreto|chave|segredo"
+    "token|key|secret|api-?key|auth-?token|access-?token|bot-?token|access-?key|client-?secret|credential|credentials|schlüssel|geheimnis|zugangscode|clé|jeton|llave|secreto|chave|segredo"
     "|chiave|segreto|sleutel|klucz|sekret|ключ|токен|секрет|密钥|密鑰|令牌|キー|トークン|토큰"
 )
 _VERBS = "is|was|are|ist|war|lautet|est|es|é|è"
@@ -79,7 +79,7 @@ _VALUE = r"(?P<value>(?!\[redacted)[^\s\"'`<>,;&，。；]{4,})"
 _PASSWORD = re.compile(rf"(?P<head>(?:{_PASSWORD_WORDS}){_ASSIGN}){_VALUE}", re.IGNORECASE)
 _SECRET = re.compile(rf"(?P<head>(?:{_SECRET_WORDS}){_ASSIGN}){_VALUE}", re.IGNORECASE)
 _PASSWORD_HINTS = tuple(word.casefold() for word in _PASSWORD_WORDS.split("|"))
-_SECRET_HINTS = tuple(word.casefold() for word in _SECRET_WORDS.split("|"))
+_SECRET_HINTS = tuple(word.casefold() for word in _SECRET_WORDS.split("|") if "-" not in word)
 _PLACEHOLDER = re.compile(
     r"[$%{(*.…•_-]|(?:xxx+|none|null|true|false|undefined|os\.|env|process\.|config\.|settings\.|self\.|string|str|int)\b",
     re.IGNORECASE,
@@ -127,10 +127,17 @@ def _spellings(secret: str) -> Iterable[str]:
 def _valued(kind: str, judge: Callable[[str, str], bool]) -> Callable[[re.Match[str]], str]:
     def replacement(match: re.Match[str]) -> str:
         sign = match.groupdict().get("sign") or "="
-        value = match["value"]
-        return f"{match['head']}[redacted: {kind}]" if judge(value, sign) else match[0]
+        if _inside_word(match) or not judge(match["value"], sign):
+            return match[0]
+        return f"{match['head']}[redacted: {kind}]"
 
     return replacement
+
+
+def _inside_word(match: re.Match[str]) -> bool:
+    """Whether the telling word is only the end of another one, as in monkey; dbPassword and DB_KEY are two words each."""
+    start = match.start()
+    return start > 0 and match.string[start].islower() and "a" <= match.string[start - 1].lower() <= "z"
 
 
 def _any(value: str, sign: str) -> bool:

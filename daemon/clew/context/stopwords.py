@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from clew.context.text import normalise
+
 _ENGLISH = """
 a about above after again against all almost already also although always am an and another any anybody anyone
 anything are aren as ask at away back be became because become been before being below between both but by came can
@@ -19,7 +21,7 @@ whatever when where whether which while who whole whom whose why will with withi
 your yours yourself
 """
 _GERMAN = """
-ab aber alle allem allen aller alles als also am an andere anderen anderer anderes auch auf aus bei beim bereits bin
+hieß heißt heißen ab aber alle allem allen aller alles als also am an andere anderen anderer anderes auch auf aus bei beim bereits bin
 bis bist bitte da dabei dafür daher damit danach dann daran darauf daraus darin darum das dass davon dazu dein deine
 deinem deinen deiner dem den denn denen der deren des deshalb dessen dich die dies diese diesem diesen dieser dieses
 dir doch dort du durch ebenfalls eben ein eine einem einen einer eines einfach einige einmal er erst es etwa etwas
@@ -76,10 +78,10 @@ moment help hilfe sounds bored
 """
 
 LANGUAGES: tuple[frozenset[str], ...] = tuple(
-    frozenset(text.split()) for text in (_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _RUSSIAN)
+    frozenset(normalise(text).split()) for text in (_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _ITALIAN, _PORTUGUESE, _DUTCH, _RUSSIAN)
 )
 
-COURTESY: frozenset[str] = frozenset(_COURTESY.split())
+COURTESY: frozenset[str] = frozenset(normalise(_COURTESY).split())
 """Greetings, thanks and agreement in several languages: a message made of these and stop words asks for nothing."""
 
 

@@ -25,7 +25,8 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _LONG_WORD_FROM = 4
 _ASCII_WEIGHTS: tuple[tuple[re.Pattern[str], int], ...] = (  # hundredths of a token for each match
     (_WORD, 150),
-    (re.compile(r"[0-9]"), 70),
+    (re.compile(r"[0-9]"), 55),
+    (re.compile(r"[0-9]+"), 50),
     (re.compile(r"[!-/:-@\[-`{-~]"), 80),
     (re.compile(r"\n\s*|  +"), 125),
 )
