@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import aiomqtt
@@ -497,3 +499,28 @@ async def test_a_store_that_fails_ends_the_transport_unacknowledged(mosquitto: M
     inbox = Inbox()
     async with running(mosquitto.port, inbox):
         await inbox.until(lambda: bool(inbox.rows))
+
+
+@pytest.mark.asyncio
+@pytest.mark.filterwarnings("ignore:.*ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")  # paho closes it late
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+async def test_tls_checks_the_brokers_certificate(tmp_path: Path, free_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = tmp_path / "broker.crt", tmp_path / "broker.key"
+    kind = ["-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=broker"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", "req", *kind, *names], check=True, capture_output=True)
+    tls = f"listener {free_port} 127.0.0.1\ncertfile {certificate}\nkeyfile {key}"
+    inbox = Inbox()
+    with Mosquitto(tmp_path, settings=tls) as broker:
+        task = asyncio.create_task(MqttTransport("mqtt", settings(free_port, tls=True)).run(inbox))
+        await inbox.until(lambda: bool(inbox.reports))
+        task.cancel()
+        await asyncio.wait([task])
+        assert "certificate verify failed" in inbox.reports[0][1]
+
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        async with running(free_port, inbox, tls=True) as clew, person(broker.port) as ada:
+            await ada.publish(IN, "x" * 100_000, qos=1)
+            await inbox.until(lambda: bool(inbox.rows))
+            await clew.send(delivery("ada", "y" * 100_000))
+            assert payload(await heard(ada, on(OUT)))["text"] == "y" * 100_000
