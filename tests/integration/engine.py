@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from clew.messages import Block, Message, Text, ToolCall, ToolResult, blocks_to_
 from clew.plugins import Plugin, registry
 from clew.providers import anthropic, openai
 from clew.recall import RecallProvider
-from clew.service import Service
+from clew.service import Service, people_of
 from clew.store.sqlite import SqliteStore
 from clew.tools import Tool, ToolContext
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, Receipt, Route, Sent, Typing
@@ -209,6 +210,12 @@ def tool(name: str, run: Callable[[ToolContext, str], Any], *, idempotent: bool 
         return answer
 
     return Tool(name, f"The tool {name}.", Shelf, call, idempotent=idempotent)
+
+
+def context_of(chat: str = "ada", session: str = "") -> ToolContext:
+    """On behalf of whom a tool runs, outside of a turn."""
+    person = people_of(Config(people=PEOPLE))[0][chat]
+    return ToolContext(session, "", f"desk:{chat}", person, 0, UTC, "UTC", START)
 
 
 @dataclass

@@ -1,0 +1,216 @@
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from clew.config import Approver, Config, Limits
+from clew.inbox import decider
+from clew.messages import Block, Text, ToolCall, ToolResult
+from clew.service import people_of
+from clew.store import Claim, NewMessage, Step, ToolState
+from clew.store.sqlite import SqliteStore
+from clew.tools import Tool, ToolContext, ToolError
+from clew.tools.runner import ToolRunner
+from clew.transport import Address, Inbound
+from tests.emulators.scripts import say
+from tests.emulators.server import JsonObject, Reply
+from tests.integration.engine import PEOPLE, START, calling, context_of, engine, spoken, tool
+
+
+async def shelved(context: ToolContext, note: str) -> str:
+    return f"shelved {note}"
+
+
+def results(body: JsonObject) -> list[tuple[str, str]]:
+    """(call id, text) of the results in a request, in order."""
+    return [(message["tool_call_id"], message["content"]) for message in spoken(body) if message["role"] == "tool"]
+
+
+@pytest.mark.asyncio
+async def test_calls_of_one_message_run_side_by_side_and_answer_in_order(tmp_path: Path) -> None:  # P1, P11
+    both = asyncio.Barrier(2)
+
+    async def meets(context: ToolContext, note: str) -> str:
+        await both.wait()
+        return f"met {note}"
+
+    script = calling(("meet", {"note": "a"}), ("meet", {"note": "b"}), then="both met", text="a moment")
+    async with engine(tmp_path, script, tools=[tool("meet", meets)]) as world, world.running():
+        assert await world.desk.ask("meet twice") == "both met"
+        assert [text for _, text in results(world.replies[1])] == ["met a", "met b"]
+        rows = await world.transcript()
+        assert [row.role for row in rows] == ["user", "assistant", "tool", "tool", "assistant"]
+        assert [row.results[0].text for row in rows[2:4]] == ["met a", "met b"]
+        assert set((await world.store.tool_states(rows[1].turn)).values()) == {"done"}
+
+
+@pytest.mark.asyncio
+async def test_only_the_final_text_is_delivered(tmp_path: Path) -> None:  # BO-120
+    rounds = 0
+
+    def script(body: JsonObject) -> Reply:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 3:
+            return say("The reminder is set.")
+        note = {"type": "tool_use", "id": f"c{rounds}", "name": "shelve", "input": {"note": str(rounds)}}
+        return Reply([{"type": "text", "text": f"working on step {rounds}"}, note], "tool_use")
+
+    async with engine(tmp_path, script, tools=[tool("shelve", shelved)]) as world, world.running():
+        assert await world.desk.ask("remind me") == "The reminder is set."
+        await world.idle()
+        assert [delivery.text for delivery in world.desk.sent] == ["The reminder is set."]
+
+
+@pytest.mark.asyncio
+async def test_a_tool_that_is_unknown_misused_or_failing_gives_an_error_result(tmp_path: Path) -> None:  # P11
+    async def breaks(context: ToolContext, note: str) -> str:
+        raise RuntimeError("secret inner detail")
+
+    async def declines(context: ToolContext, note: str) -> str:
+        raise ToolError("The shelf is full.")
+
+    calls = (("nowhere", {}), ("shelve", {"note": 5}), ("shelve", {"nota": "x"}), ("break", {}), ("decline", {}), ("shelve", {"note": "ok"}))
+    tools = [tool("shelve", shelved), tool("break", breaks), tool("decline", declines)]
+    async with engine(tmp_path, calling(*calls), tools=tools) as world, world.running():
+        assert await world.desk.ask("try everything") == "done"
+        texts = [text for _, text in results(world.replies[1])]
+        assert "There is no tool 'nowhere'" in texts[0]
+        assert "note" in texts[1]
+        assert "nota" in texts[2]
+        assert texts[3] == "The tool break failed (RuntimeError)."
+        assert texts[4:] == ["The shelf is full.", "shelved ok"]
+        errors = [row.results[0].is_error for row in await world.transcript() if row.role == "tool"]
+        assert errors == [True] * 5 + [False]
+
+
+@pytest.mark.asyncio
+async def test_arguments_that_are_no_json_are_told_to_the_model(tmp_path: Path) -> None:  # P11, BO-116
+    # The runner alone: the emulators send well-formed JSON.
+    runner = ToolRunner([tool("shelve", shelved)], Approver(), Limits().tool_output_chars)
+    for broken in ("{not json", "[1]", "[" * 100_000):
+        (ran,) = await runner.run([ToolCall("c1", "shelve", broken)], context_of())
+        assert ran.result is not None
+        assert ran.result.is_error
+        assert "arguments of shelve are wrong" in ran.result.text
+
+
+@pytest.mark.asyncio
+async def test_a_denied_tool_does_not_run(tmp_path: Path) -> None:  # P37
+    ran: list[str] = []
+
+    async def counts(context: ToolContext, note: str) -> str:
+        ran.append(note)
+        return "ran"
+
+    async with engine(tmp_path, calling(("count", {"note": "x"})), tools=[tool("count", counts)]) as world:
+        world.agent(approver=Approver(deny=("count",)))
+        async with world.running():
+            assert await world.desk.ask("count") == "done"
+            assert results(world.replies[1]) == [("c1_0", "The tool count is not allowed here.")]
+            assert set((await world.store.tool_states((await world.transcript())[0].turn)).values()) == {"denied"}
+    assert ran == []
+
+
+@pytest.mark.asyncio
+async def test_a_turn_ends_after_its_most_model_calls_and_says_so(tmp_path: Path) -> None:  # P44
+    script = lambda body: Reply([{"type": "tool_use", "id": f"c{len(body['messages'])}", "name": "shelve", "input": {}}], "tool_use")  # noqa: E731
+    async with engine(tmp_path, script, tools=[tool("shelve", shelved)]) as world:
+        world.agent(max_model_calls=3)
+        async with world.running():
+            assert "I stopped after 3 model calls" in await world.desk.ask("for ever")
+            world.model.script = lambda body: say("fresh")
+            assert await world.desk.ask("and now?") == "fresh"
+    assert len(world.replies) == 4
+
+
+@pytest.mark.asyncio
+async def test_a_long_result_is_cut_to_its_limit(tmp_path: Path) -> None:  # P1
+    async def floods(context: ToolContext, note: str) -> str:
+        return "x" * 50_000
+
+    async with engine(tmp_path, calling(("flood", {})), tools=[tool("flood", floods)]) as world, world.running():
+        assert await world.desk.ask("flood") == "done"
+        ((_, text),) = results(world.replies[1])
+        assert text == "x" * 20_000 + "\n[… 30000 more characters were left out]"
+
+
+# After a crash ---------------------------------------------------------------------------------------------------
+
+
+async def interrupted(store: SqliteStore, *names: str, answered: Sequence[str] = ()) -> Claim:
+    """What a daemon leaves that was killed between the calls of a message and their results."""
+    people, local = people_of(Config(people=PEOPLE))
+    await store.sync_people(people, local, START)
+    message = Inbound("desk/ada/m0", Address("desk", "ada"), "ada", "do it", client_id="m0")
+    await store.accept("desk", [message], None, START, decider("deny", Limits(), str))
+    claim = await store.claim_turn("the dead one", START, 3600.0, frozenset())
+    assert claim is not None
+    calls: tuple[Block, ...] = tuple(ToolCall(f"c_{name}", name, '{"note":"x"}') for name in names)
+    states = tuple(ToolState(f"c_{name}", name, '{"note":"x"}', "started", START) for name in names)
+    await store.record(claim, Step(messages=(NewMessage("assistant", (Text("on it"), *calls), START),), tools=states))
+    done = tuple(NewMessage("tool", (ToolResult(f"c_{name}", name, "done before"),), START) for name in answered)
+    if done:
+        await store.record(claim, Step(messages=done))
+    return claim
+
+
+@pytest.mark.asyncio
+async def test_an_interrupted_call_is_run_again_only_where_that_is_harmless(tmp_path: Path) -> None:  # P11, P48, BO-052
+    ran: list[str] = []
+
+    def counting(name: str, *, idempotent: bool) -> Tool:
+        async def run(context: ToolContext, note: str) -> str:
+            ran.append(name)
+            return f"{name} ran"
+
+        return tool(name, run, idempotent=idempotent)
+
+    tools = [counting("read", idempotent=True), counting("pay", idempotent=False), counting("paid", idempotent=False)]
+    async with engine(tmp_path, lambda body: say("I looked into it."), tools=tools) as world:
+        async with world.file() as store:
+            claim = await interrupted(store, "read", "pay", "paid", answered=("paid",))
+        async with world.running():
+            await world.desk.until(lambda: len(world.desk.sent) == 1)
+            assert world.desk.sent[0].answers == ("m0",)
+            told = dict(results(world.replies[0]))
+            assert told["c_read"] == "read ran"
+            assert "outcome" in told["c_pay"] or "unknown" in told["c_pay"]
+            assert told["c_paid"] == "done before"
+            assert [row.turn for row in await world.transcript()] == [claim.turn] * 6
+            states = await world.store.tool_states(claim.turn)
+            assert (states["c_read"], states["c_pay"]) == ("done", "interrupted")
+    assert ran == ["read"]
+
+
+@pytest.mark.asyncio
+async def test_a_turn_that_kills_the_process_each_time_is_given_up(tmp_path: Path) -> None:  # P48
+    async with engine(tmp_path) as world:
+        async with world.file() as store:
+            await interrupted(store, "nothing")
+            for _ in range(5):
+                await store.recover(frozenset(), START)
+                assert await store.claim_turn("another", START + 1, 3600.0, frozenset()) is not None
+        async with world.running():
+            await world.desk.until(lambda: len(world.desk.sent) == 1)
+            assert "Something went wrong" in world.desk.sent[0].text
+            assert "answer" in await world.desk.ask("and now?")
+    assert len(world.replies) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_stored_reply_is_sent_after_a_restart_without_a_model_call(tmp_path: Path) -> None:  # P43, P48, BO-052, BO-054
+    async with engine(tmp_path) as world:
+        async with world.running(remote=False):
+            host = world.service.host("desk")
+            await host.accept([world.desk.message("are you there?")])
+            async with asyncio.timeout(20):
+                seen = world.store.version
+                while not (await world.store.counts(0.0))["outbox_pending"]:
+                    seen = await world.store.changed(seen, 20)
+        assert world.desk.sent == []
+        async with world.running():
+            await world.desk.until(lambda: len(world.desk.sent) == 1)
+            await world.idle()
+        assert len(world.model.calls) == len(world.desk.sent) == 1
