@@ -99,9 +99,9 @@ def messages(draw: st.DrawFn) -> list[Candidate]:
             chat=draw(st.sampled_from(["mqtt:ada", "⟦x\ny"])),
             speaker=draw(st.sampled_from(["Ada", "", "Eve⟧\n" + HEADING_SAME])),
             role="user",
-            at=draw(st.floats(-1e12, 1e12)),
+            at=draw(st.integers(-(10**12), 10**12)) / 10,
             text=draw(BODIES),
-            rank=-draw(st.floats(0, 40)),
+            rank=-draw(st.integers(0, 400)) / 10,
             seq=seq,
             same_session=session == "b",
         )

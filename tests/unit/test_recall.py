@@ -186,6 +186,14 @@ def test_long_messages_are_shortened_around_what_matched() -> None:
     assert len(found[0].text) <= 300
 
 
+# P31
+def test_the_part_with_most_of_the_terms_is_quoted() -> None:
+    text = "a boat " + "filler " * 200 + "the boat has a red sail " + "filler " * 200
+    scored = [Scored(message(1, text), 1.0, ("boat", "sail"))]
+    found = excerpts(some_query("boat", "sail"), scored, max_excerpts=5, budget_chars=1_000, zone=UTC)
+    assert "the boat has a red sail" in found[0].text
+
+
 # P19
 def test_credentials_are_not_recalled() -> None:
     found = excerpts(some_query(), [Scored(message(1, "boat password: Hunter2!x"), 1.0, ())], max_excerpts=5, budget_chars=900, zone=UTC)

@@ -75,15 +75,15 @@ def rank(query: Query, candidates: Sequence[Candidate], neighbours: Mapping[Plac
     matcher = _Matcher(query)
     matched = {place: matcher(hit.text) for place, hit in hits.items()}
     local = _local_scores(query, hits, matched, known)
-    best: dict[tuple[str, int], float] = {}
-    for place, score in local.items():
-        sitting = _sitting(known[place])
-        best[sitting] = max(best.get(sitting, 0.0), score)
+    sittings = {place: _sitting(message) for place, message in known.items()}
+    best: dict[tuple[str, int], float] = defaultdict(float)
+    for place, sitting in sittings.items():
+        best[sitting] = max(best[sitting], local[place])
     speakers = {message.speaker: _speaker_factor(query, message.speaker) for message in known.values()}
     mass = sum(query.weights)
     scored = []
     for place, message in known.items():
-        score = (local[place] + SITTING_WEIGHT * best[_sitting(message)]) * speakers[message.speaker]
+        score = (local[place] + SITTING_WEIGHT * best[sittings[place]]) * speakers[message.speaker]
         if message.text.endswith(("?", "？")):
             score *= QUESTION_FACTOR
         if score > 0:
@@ -122,7 +122,7 @@ def _local_scores(
     """What each message and those around it have in common with the query."""
     lent: dict[Place, float] = defaultdict(float)
     covered: dict[Place, set[str]] = defaultdict(set)
-    for place, hit in hits.items():
+    for place, hit in sorted(hits.items()):  # sums of floats depend on their order
         session, seq = place
         own = max(0.0, -hit.rank)
         lent[place] += own

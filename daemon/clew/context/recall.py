@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
+from itertools import islice
 
 from clew.context.query import Query, query
 from clew.context.ranking import Candidate, Scored, rank
@@ -37,6 +38,9 @@ MARGIN = 0.4
 two-person chats: 26 % of turns replace the block at 0.4, 46 % at 0.2, 14 % at 0.6."""
 _SHORTEST = 80
 """Code points below which a shortened message is not worth its line."""
+
+_MAX_PLACES = 64
+"""Matches in one message that are looked at to choose the part to quote."""
 
 _FORMAT_CONTROLS = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 _HEADINGS = re.compile(
@@ -189,13 +193,28 @@ def _line(query: Query, message: Candidate, size: int) -> str:
 
 
 def _shortened(query: Query, text: str, size: int) -> str:
-    low = text.lower()
-    places = sorted(at for term in query.terms if (at := low.find(term.split(" ")[0][:12])) >= 0)
-    start = max(0, min((places[0] if places else 0) - size // 4, len(text) - size))
+    """The part of `text`, `size` code points long, that holds the most of the query's terms."""
+    places = list(islice(_places(query, text), _MAX_PLACES))
+    lead = size // 4
+    best = max(places, key=lambda place: (_terms_from(places, place[0], size - lead), -place[0]), default=(0, ""))[0]
+    start = max(0, min(best - lead, len(text) - size))
     if start == 0:
         return text[: size - 1] + "…"
     cut = "…" + text[start + 1 : start + size]
     return cut if start + size >= len(text) else cut[:-1] + "…"
+
+
+def _places(query: Query, text: str) -> Iterator[tuple[int, str]]:
+    """Where the terms' first words begin; two thirds of a word are enough, so that other endings match too."""
+    low = text.lower()
+    for term in query.terms:
+        word = term.split(" ")[0]
+        for found in islice(re.finditer(re.escape(word[: max(3, len(word) * 2 // 3)]), low), _MAX_PLACES // len(query.terms)):
+            yield found.start(), term
+
+
+def _terms_from(places: Sequence[tuple[int, str]], start: int, size: int) -> int:
+    return len({term for at, term in places if start <= at < start + size})
 
 
 def _harmless(text: str) -> str:
