@@ -92,8 +92,8 @@ class Conversation:
             if frame["id"] not in self._sent:
                 self._screen.elsewhere(frame)
             return
-        self._screen.reply(frame)
         self._done([frame.get("in_reply_to"), *frame.get("answers", ())])
+        self._screen.reply(frame)
 
     def _done(self, identifiers: Iterable[str | None]) -> None:
         for identifier in identifiers:

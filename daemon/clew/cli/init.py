@@ -13,7 +13,9 @@ import click
 from clew.cli.options import settings
 from clew.errors import ClewError, UsageError
 
-LOCAL_ENDPOINTS = ("http://127.0.0.1:8080/v1", "http://127.0.0.1:11434/v1")
+EXAMPLE_ENDPOINT = "http://127.0.0.1:8080/v1"
+"""What the example names; llama.cpp's server listens there."""
+PROBED = (EXAMPLE_ENDPOINT, "http://127.0.0.1:11434/v1")
 """Where llama.cpp's server and Ollama listen when nothing else is said."""
 PROBE_TIMEOUT = 1.0
 LONGEST_ANSWER = 2**20
@@ -64,10 +66,10 @@ def find(env: Mapping[str, str]) -> Found:
         return Found("claude", "ANTHROPIC_API_KEY is set: clew will use Claude.")
     if env.get("OPENAI_API_KEY"):
         return Found("openai", "OPENAI_API_KEY is set: clew will use OpenAI.", _OPENAI)
-    for url in LOCAL_ENDPOINTS:
+    for url in PROBED:
         model = _first_model(url)
         if model:
-            replaced = ((LOCAL_ENDPOINTS[0], url), ("model: any", f"model: {json.dumps(model)}"))
+            replaced = ((EXAMPLE_ENDPOINT, url), ("model: any", f"model: {json.dumps(model)}"))
             return Found("local", f"A model server answers at {url}: clew will use its model {model}.", replaced=replaced)
     return Found("auto", "No key is set and no model server answers on this machine: clew will say so until one is there.")
 

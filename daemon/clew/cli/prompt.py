@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import get_app
+from prompt_toolkit.application import Application, get_app
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.patch_stdout import patch_stdout
 
 from clew.cli.conversation import Conversation
 from clew.cli.output import Filter, harmless, width
@@ -31,6 +30,7 @@ class Terminal:
     def __init__(self, history: Path) -> None:
         self._history = history
         self._conversation: Conversation | None = None
+        self._app: Application[str] | None = None
         self._turn = ""
         self._shown = ""
         self._tail = ""
@@ -53,14 +53,14 @@ class Terminal:
             key_bindings=self._keys(conversation),
             prompt_continuation="  ",
         )
-        with patch_stdout():
-            while True:
-                try:
-                    text = await session.prompt_async()
-                except EOFError:
-                    return
-                if text.strip():
-                    conversation.say(text)
+        self._app = session.app
+        while True:
+            try:
+                text = await session.prompt_async()
+            except EOFError:
+                return
+            if text.strip():
+                conversation.say(text)
 
     def _keys(self, conversation: Conversation) -> KeyBindings:
         keys = KeyBindings()
@@ -73,6 +73,7 @@ class Terminal:
         def _(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
 
+        @keys.add("<sigint>")
         @keys.add("c-c")
         def _(event: KeyPressEvent) -> None:
             if conversation.busy or self._turn:
@@ -122,6 +123,8 @@ class Terminal:
         else:
             self._break()
             self._write(text + "\n\n")
+            if not (self._conversation and self._conversation.busy):
+                self._turn, self._shown = "", ""
 
     def elsewhere(self, frame: Mapping[str, Any]) -> None:
         self._break()
@@ -139,7 +142,7 @@ class Terminal:
         lines, end, self._tail = (self._tail + text).rpartition("\n")
         if end:
             self._write(lines + end)
-        get_app().invalidate()
+        self._redraw()
 
     def _end(self) -> None:
         self._break()
@@ -151,11 +154,23 @@ class Terminal:
         if self._tail:
             self._write(self._tail + "\n")
         self._tail = ""
-        get_app().invalidate()
+        self._redraw()
 
     def _write(self, text: str) -> None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        """Write above the prompt. (`run_in_terminal` would leave raw mode for it, and keys pressed in that moment would be lost.)"""
+        app = self._app
+        if app is None or not app.is_running:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            return
+        app.renderer.erase()
+        app.output.write(text)
+        app.output.flush()
+        app.invalidate()
+
+    def _redraw(self) -> None:
+        if self._app is not None:
+            self._app.invalidate()
 
 
 def wrapped(text: str, columns: int) -> Iterator[str]:

@@ -1,0 +1,125 @@
+"""`clew init` and `clew doctor`."""
+
+import json
+import os
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from clew.cli import init as module
+from clew.cli.init import example, find, written
+from tests.unit.test_cli import called
+
+
+@pytest.fixture(autouse=True)
+def nothing_local(monkeypatch: pytest.MonkeyPatch, free_port: int) -> None:
+    """No model server answers and no key is set, whatever runs on this machine."""
+    monkeypatch.setattr(module, "PROBED", (f"http://127.0.0.1:{free_port}/v1",))
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CLEW_CONFIG", "STATE_DIRECTORY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_init_writes_a_file_that_loads(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = called(capsys, "init", "--yes")
+    assert code == 0
+    assert "clew doctor" in out
+    assert (tmp_path / "clew.yaml").read_text() == example()
+    assert called(capsys, "config", "check")[0] == 0
+    code, _, err = called(capsys, "init", "--yes")
+    assert code == 2
+    assert "is there already" in err
+    assert (tmp_path / "clew.yaml").read_text() == example()
+
+
+@pytest.mark.parametrize(
+    ("key", "provider", "kind"), [("ANTHROPIC_API_KEY", "claude", "anthropic"), ("OPENAI_API_KEY", "openai", "openai")]
+)
+def test_a_key_in_the_environment_chooses(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, provider: str, kind: str
+) -> None:
+    monkeypatch.setenv(key, "sk-test")
+    path = tmp_path / "x.yaml"
+    code, out, _ = called(capsys, "init", "--yes", "--config", str(path))
+    assert code == 0
+    assert f"--config {path}" in out
+    assert "sk-test" not in path.read_text()  # the file names the variable
+    shown = called(capsys, "config", "show", "--config", str(path))[1]
+    assert f"  provider: {provider}\n" in shown
+    assert f"  {provider}:\n    kind: {kind}\n" in shown
+
+
+class Models(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"data": [{"id": "qwen3:8b"}]}')
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def test_a_model_server_on_this_machine_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(("127.0.0.1", 0), Models) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/v1"
+        monkeypatch.setattr(module, "PROBED", (url,))
+        found = find({})
+        server.shutdown()
+        thread.join()
+    text = written(example(), found)
+    assert f'base_url: "{url}"' in text
+    assert 'model: "qwen3:8b"' in text
+    assert "provider: local " in text
+
+
+# Doctor ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "clew.yaml"
+    path.write_text(f"data_dir: {tmp_path / 'data'}\nproviders: {{none: {{kind: offline}}}}\n")
+    return path
+
+
+def examined(capsys: pytest.CaptureFixture[str], config: Path, *args: str) -> tuple[int, dict[str, dict[str, str]]]:
+    code, out, _ = called(capsys, "doctor", "--json", "--config", str(config), *args)
+    return code, {each["check"]: each for each in json.loads(out)}
+
+
+def test_doctor_finds_no_problem_on_a_fresh_machine_and_mends_what_it_can(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    code, found = examined(capsys, config)
+    assert code == 0
+    assert found["data folder"]["level"] == "warning"
+    assert found["data folder"]["command"].startswith("mkdir ")
+    assert {each["level"] for name, each in found.items() if name not in ("data folder", "provider", "disk")} == {"ok"}
+    assert examined(capsys, config, "--fix")[1]["data folder"]["level"] == "ok"
+    assert (config.parent / "data").stat().st_mode & 0o777 == 0o700
+
+
+def test_doctor_says_what_is_wrong_and_what_mends_it(capsys: pytest.CaptureFixture[str], config: Path, free_port: int) -> None:
+    (config.parent / "data").mkdir()
+    (config.parent / "data").chmod(0o755)
+    (config.parent / "data" / "clew.db").write_bytes(b"no database" * 100)
+    with config.open("a") as file:
+        file.write(f"transports: {{mqtt: {{port: {free_port}}}}}\n")
+    code, found = examined(capsys, config)
+    assert code == 1
+    assert {name for name, each in found.items() if each["level"] == "problem"} == {"data folder", "store", "transports"}
+    assert found["data folder"]["command"].startswith("chmod 700 ")
+    assert f"mqtt at 127.0.0.1:{free_port}" in found["transports"]["text"]
+    shown = called(capsys, "doctor", "--config", str(config))[1]
+    assert "problem  store: " in shown
+    config.write_text("htp: 1\n")
+    code, found = examined(capsys, config)
+    assert (code, list(found)) == (1, ["config"])
+
+
+def test_doctor_does_not_write(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    before = sorted(os.listdir(config.parent))
+    examined(capsys, config)
+    assert sorted(os.listdir(config.parent)) == before
