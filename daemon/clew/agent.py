@@ -262,12 +262,13 @@ class Agent:
         limits = await provider.limits()
         bounds = numbers(provider, limits)
         most = min(limit or bounds.hard_limit, bounds.hard_limit)
+        target = min(bounds.target, limit // 2) if limit else bounds.target  # leaves room for the summary beside what is kept
         messages = turn.window.messages
         request = self._prompter.request(turn.claim, turn.rows, messages, turn.decided.state, provider, limits)
         if request_tokens(request) <= most:
             return request
         for extract in (False, True):
-            cut = self._limit_cut(turn.window.messages, request, min(bounds.target, most), turn.claim.first_seq)
+            cut = self._limit_cut(turn.window.messages, request, target, turn.claim.first_seq)
             if cut is None:
                 break
             if provider is not self._providers[0]:

@@ -1,4 +1,4 @@
-"""What the engine's tests share: a platform that is scripted, a model behind a socket, a clock that is set, and a service on a real file."""
+"""What the engine's tests share: a scripted platform, a model behind a socket, a clock that is set, a service on a real file."""
 
 import asyncio
 import json
@@ -168,7 +168,7 @@ def calling(*calls: tuple[str, JsonObject], then: str = "done", text: str = "") 
         if last["role"] == "tool" or (isinstance(last["content"], list) and any(part["type"] == "tool_result" for part in last["content"])):
             return Reply([{"type": "text", "text": then}])
         rounds += 1
-        content = [{"type": "text", "text": text}] if text else []
+        content: list[JsonObject] = [{"type": "text", "text": text}] if text else []
         content += [{"type": "tool_use", "id": f"c{rounds}_{n}", "name": name, "input": args} for n, (name, args) in enumerate(calls)]
         return Reply(content, "tool_use")
 
@@ -350,13 +350,18 @@ async def engine(
     window: int | None = 200_000,
     clock: Callable[[], float] | None = None,
     capabilities: Capabilities = Capabilities(),  # noqa: B008 - frozen
+    emulated_window: int | None = None,
     **emulated: Any,
 ) -> AsyncIterator[World]:
-    """A world in which no service runs yet. `emulated`: settings of the model's server; `window`: what the config says of the model."""
+    """A world in which no service runs yet.
+
+    emulated: settings of the model's server. window: tokens, what the config says of the model; emulated_window: the tokens (words)
+    that its server takes.
+    """
     desk = Desk(capabilities)
     script = chat_script(replies, summary)
     kind = OpenAIEmulator if provider == "openai" else AnthropicEmulator
-    async with kind(script=script, **emulated) as model:
+    async with kind(script=script, window=emulated_window, **emulated) as model:
         with ExitStack() as stack:
             stack.enter_context(plugged("clew.transports", "desk", desk))
             for each in tools:

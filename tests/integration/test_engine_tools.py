@@ -71,7 +71,14 @@ async def test_a_tool_that_is_unknown_misused_or_failing_gives_an_error_result(t
     async def declines(context: ToolContext, note: str) -> str:
         raise ToolError("The shelf is full.")
 
-    calls = (("nowhere", {}), ("shelve", {"note": 5}), ("shelve", {"nota": "x"}), ("break", {}), ("decline", {}), ("shelve", {"note": "ok"}))
+    calls: tuple[tuple[str, JsonObject], ...] = (
+        ("nowhere", {}),
+        ("shelve", {"note": 5}),
+        ("shelve", {"nota": "x"}),
+        ("break", {}),
+        ("decline", {}),
+        ("shelve", {"note": "ok"}),
+    )
     tools = [tool("shelve", shelved), tool("break", breaks), tool("decline", declines)]
     async with engine(tmp_path, calling(*calls), tools=tools) as world, world.running():
         assert await world.desk.ask("try everything") == "done"
