@@ -131,6 +131,10 @@ class ChatSocket:
             pushing = asyncio.create_task(self._push(events), name=f"push {self._address}")
             try:
                 await self._read()
+            except ConnectionError:
+                pass
+            except TimeoutError:
+                self._abort()
             finally:
                 pushing.cancel()
                 with contextlib.suppress(asyncio.CancelledError):

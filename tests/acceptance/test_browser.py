@@ -1,0 +1,331 @@
+"""The chat page in a real browser, against a daemon started as a user starts it."""
+
+import asyncio
+import json
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+
+from tests.emulators.openai import OpenAIEmulator
+from tests.emulators.scripts import echo, say
+from tests.emulators.server import Stall
+from tests.servers import find_program, free_port
+
+pytestmark = pytest.mark.browser
+
+FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+START_S = 30.0
+PATIENCE_MS = 20_000
+expect.set_options(timeout=PATIENCE_MS)
+
+ATTACK = """<img src=x onerror="window.hacked=1"> <script>window.hacked=1</script>
+
+[a](javascript:window.hacked=1) [b](data:text/html;base64,PGI+) [c](  JaVaScRiPt:window.hacked=1 ) <javascript:window.hacked=1>
+![d](https://track.example/pixel.png) [**e**](https://example.org/?q="><img>)
+
+| <img src=x onerror="window.hacked=1"> | [f](vbscript:x) |
+|---|---|
+| `<svg onload=window.hacked=1>` | **<b onclick=window.hacked=1>g</b>** |
+
+```<img src=x onerror="window.hacked=1">
+</code></pre><script>window.hacked=1</script>
+```
+"""
+
+
+@dataclass(slots=True)
+class Daemon:
+    """`clew run` as a process of its own, on one port for ever."""
+
+    config: Path
+    url: str
+    process: Process | None = None
+
+    async def start(self) -> None:
+        program = Path(sys.executable).with_name("clew")
+        self.process = await asyncio.create_subprocess_exec(program, "run", "--config", self.config, stdout=PIPE, stderr=DEVNULL)
+        assert self.process.stdout is not None
+        async with asyncio.timeout(START_S):
+            while self.url not in (line := (await self.process.stdout.readline()).decode()):
+                assert line, "clew run ended before it was ready"
+
+    async def kill(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        await self.process.communicate()
+        self.process = None
+
+
+@pytest_asyncio.fixture
+async def emulator() -> AsyncIterator[OpenAIEmulator]:
+    async with OpenAIEmulator(script=echo) as server:
+        yield server
+
+
+@asynccontextmanager
+async def daemon_in(folder: Path, base_url: str, **http: str) -> AsyncIterator[Daemon]:
+    port = free_port()
+    config = folder / "clew.yaml"
+    model = {"kind": "openai", "base_url": base_url, "model": "any", "context_window": 32768}
+    config.write_text(json.dumps({"data_dir": str(folder / "data"), "http": {"port": port} | http, "providers": {"model": model}}))
+    daemon = Daemon(config, f"http://127.0.0.1:{port}/")
+    await daemon.start()
+    try:
+        yield daemon
+    finally:
+        if daemon.process is not None:
+            await daemon.kill()
+
+
+@pytest_asyncio.fixture
+async def daemon(tmp_path: Path, emulator: OpenAIEmulator) -> AsyncIterator[Daemon]:
+    async with daemon_in(tmp_path, emulator.base_url) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def browser() -> AsyncIterator[Browser]:
+    program = find_program("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed (apt-get install chromium)")
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=program, args=FLAGS)
+        yield running
+        await running.close()
+
+
+@pytest_asyncio.fixture
+async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
+    made = await browser.new_context(viewport={"width": 1280, "height": 800})
+    yield made
+    await made.close()
+
+
+async def open_page(context: BrowserContext, daemon: Daemon) -> Page:
+    page = await context.new_page()
+    await page.goto(daemon.url)
+    await connected(page)
+    return page
+
+
+async def connected(page: Page) -> None:
+    await expect(page.locator("#state")).to_have_attribute("data-state", "open")
+
+
+async def say_on(page: Page, text: str) -> None:
+    await page.locator("#text").fill(text)
+    await page.locator("#text").press("Enter")
+
+
+@pytest.mark.asyncio
+async def test_a_chat_survives_reload_kill_and_restart(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
+    """P2, P42, P48"""
+    page = await open_page(context, daemon)
+    await expect(page.locator("#empty")).to_be_visible()
+    await say_on(page, "the first message")
+    await expect(page.locator(".assistant .prose")).to_contain_text(["the first message"])
+    await expect(page.locator("#empty")).to_be_hidden()
+    await page.reload()
+    await connected(page)
+    await expect(page.locator(".entry")).to_have_count(2)
+
+    await daemon.kill()
+    await expect(page.locator("#state")).not_to_have_attribute("data-state", "open")
+    await say_on(page, "written while it was down")
+    await expect(page.locator(".user").last).to_have_attribute("data-state", "pending")
+    await daemon.start()
+    await connected(page)
+    await expect(page.locator(".assistant .prose")).to_contain_text(["the first message", "written while it was down"])
+    await expect(page.locator(".user")).to_have_count(2)
+    await expect(page.locator(".user").last).to_have_attribute("data-state", "sent")
+    assert len(emulator.calls) == 2
+
+    await page.reload()
+    await expect(page.locator(".entry")).to_have_count(4)
+    await expect(page.locator(".user .bubble")).to_have_text(["the first message", "written while it was down"])
+    assert len(emulator.calls) == 2
+
+
+@pytest.mark.asyncio
+async def test_a_message_outlives_the_page_that_wrote_it(daemon: Daemon, context: BrowserContext) -> None:  # P42
+    page = await open_page(context, daemon)
+    await daemon.kill()
+    await expect(page.locator("#state")).not_to_have_attribute("data-state", "open")
+    await say_on(page, "closed too early")
+    await page.close()
+    await daemon.start()
+    again = await open_page(context, daemon)
+    await expect(again.locator(".user .bubble")).to_have_text(["closed too early"])
+    await expect(again.locator(".assistant .prose")).to_contain_text(["closed too early"])
+
+
+@pytest.mark.asyncio
+async def test_killed_while_it_speaks_the_reply_comes_once(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
+    """P48: the half that was shown goes, the reply stands there once."""
+    emulator.script = lambda body: say("one two three four five six seven eight")
+    stall = Stall(after=4)
+    emulator.faults.append(stall)
+    page = await open_page(context, daemon)
+    await say_on(page, "count")
+    await expect(page.locator("#preview .prose")).to_contain_text("one")
+    await daemon.kill()
+    stall.until.set()
+    await expect(page.locator("#preview")).to_be_hidden()
+    await daemon.start()
+    await connected(page)
+    await expect(page.locator(".assistant .prose")).to_have_text(["one two three four five six seven eight"])
+    await expect(page.locator("#preview")).to_be_hidden()
+    await expect(page.locator(".user")).to_have_count(1)
+
+
+@pytest.mark.asyncio
+async def test_two_tabs_show_the_same_once(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:  # BO-122
+    one, two = await open_page(context, daemon), await open_page(context, daemon)
+    await say_on(one, "from the first tab")
+    await say_on(two, "from the second tab")
+    for page in (one, two):
+        await expect(page.locator(".user")).to_have_count(2)
+        await expect(page.locator(".assistant").last).to_contain_text("tab")
+        await expect(page.locator("#preview")).to_be_hidden()
+    texts = [sorted(await page.locator(".entry").all_inner_texts()) for page in (one, two)]
+    assert texts[0] == texts[1]
+    assert len(emulator.calls) in (1, 2)
+
+
+@pytest.mark.asyncio
+async def test_words_of_a_model_stay_words(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
+    emulator.script = lambda body: say(ATTACK)
+    page = await open_page(context, daemon)
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    await say_on(page, '<img src=x onerror="window.hacked=1">')
+    reply = page.locator(".assistant .prose")
+    await expect(reply).to_contain_text('<img src=x onerror="window.hacked=1"> <script>window.hacked=1</script>')
+    await expect(reply).to_contain_text("a (javascript:window.hacked=1)")
+    assert await page.locator("#log").locator("img, script, svg, iframe, b, style").count() == 0
+    links = await reply.locator("a").evaluate_all("links => links.map(link => [link.protocol, link.rel])")
+    assert links
+    assert {tuple(link) for link in links} == {("https:", "noopener noreferrer nofollow")}
+    assert await page.evaluate("window.hacked") is None
+    assert complaints == []
+    assert [url for url in requests if not url.startswith(daemon.url)] == []
+
+
+@pytest.mark.asyncio
+async def test_markdown_is_drawn(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
+    source = [
+        "# Title",
+        "Some *soft* and **loud** words, `code`, ~~old~~, a_name_with_lines, 2 * 3 * 4 and https://example.org/a_(b).",
+        "",
+        "1. one\n2. two\n   - inner\n\n     ```py\n     x = 1\n     ```\n3. three",
+        "",
+        "> quoted\n> twice",
+        "",
+        "| a | b |\n|:--|--:|\n| 1 | 2 |",
+        "",
+        "---",
+        "```\n# not a heading\n```",
+    ]
+    emulator.script = lambda body: say("\n".join(source))
+    page = await open_page(context, daemon)
+    await say_on(page, "draw")
+    reply = page.locator(".assistant .prose")
+    await expect(reply.locator("h3")).to_have_text("Title")
+    await expect(reply.locator("em")).to_have_text(["soft"])
+    await expect(reply.locator("strong")).to_have_text(["loud"])
+    await expect(reply.locator("del")).to_have_text(["old"])
+    await expect(reply.locator("p > code")).to_have_text(["code"])
+    await expect(reply.locator("> p a")).to_have_attribute("href", "https://example.org/a_(b)")
+    await expect(reply.locator("> p").first).to_contain_text("a_name_with_lines, 2 * 3 * 4 and")
+    await expect(reply.locator("> ol > li")).to_have_count(3)
+    await expect(reply.locator("ol ul > li")).to_contain_text(["inner"])
+    await expect(reply.locator("ol pre code")).to_have_text(["x = 1"])
+    await expect(reply.locator("blockquote")).to_contain_text("quoted")
+    await expect(reply.locator("td")).to_have_text(["1", "2"])
+    await expect(reply.locator("hr")).to_have_count(1)
+    await expect(reply.locator("> .code pre")).to_have_text("# not a heading")
+
+
+@pytest.mark.asyncio
+async def test_texts_of_marks_alone_are_drawn_in_a_moment(daemon: Daemon, context: BrowserContext) -> None:
+    page = await open_page(context, daemon)
+    source = """async () => {
+        const { render } = await import("/static/markdown.js");
+        const texts = ["*", "[", "](", "`", "**a", "_a ", "<", "> ", "- ", "| ", "~~~", "http://", "\\\\", "1. ", "`` ` "];
+        return texts.map((text) => render(text.repeat(60000 / text.length)).textContent.length);
+    }"""
+    assert len(await page.evaluate(source)) == 15
+
+
+@pytest.mark.asyncio
+async def test_what_is_too_long_is_said_and_kept(daemon: Daemon, context: BrowserContext) -> None:
+    page = await open_page(context, daemon)
+    await say_on(page, "x" * 200_000)
+    await expect(page.locator("#notice")).to_contain_text("too long")
+    assert await page.locator("#text").input_value() == "x" * 200_000
+    await expect(page.locator(".entry")).to_have_count(0)
+
+
+@pytest.mark.asyncio
+async def test_older_messages_are_loaded_where_one_reads(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
+    page = await open_page(context, daemon)
+    # Commands are answered without the model; 120 of them are more than a page is given at first.
+    for number in range(120):
+        await page.evaluate("text => { document.querySelector('#text').value = text; }", f"/status {number}")
+        await page.evaluate("document.querySelector('#composer').requestSubmit()")
+        if number % 20 == 19:
+            await expect(page.locator(".assistant")).to_have_count(number + 1)
+    await page.reload()
+    await expect(page.locator(".entry")).to_have_count(200)
+    older = page.locator("#older")
+    await expect(older).to_be_visible()
+    await older.click()
+    await expect(page.locator(".entry")).to_have_count(240)
+    await expect(older).to_be_hidden()
+    await expect(page.locator(".user .bubble").first).to_have_text("/status 0")
+    await expect(page.locator(".day:visible")).to_have_count(1)
+
+
+@pytest.mark.asyncio
+async def test_with_a_token_the_page_asks_once(tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext) -> None:
+    async with daemon_in(tmp_path, emulator.base_url, token="open sesame") as daemon:
+        page = await context.new_page()
+        await page.goto(daemon.url)
+        await page.locator("#token").fill("wrong")
+        await page.locator("#token").press("Enter")
+        await expect(page.locator("#login-error")).to_contain_text("not the token")
+        await page.locator("#token").fill("open sesame")
+        await page.locator("#token").press("Enter")
+        await connected(page)
+        await page.reload()
+        await connected(page)
+        await say_on(page, "I am in")
+        await expect(page.locator(".assistant")).to_contain_text(["I am in"])
+        await page.locator("#logout").click()
+        await expect(page.locator("#login")).to_be_visible()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("width", [320, 390, 1280])
+async def test_nothing_is_wider_than_the_screen(daemon: Daemon, browser: Browser, emulator: OpenAIEmulator, width: int) -> None:
+    wide = "| " + " | ".join("column" * 3 for _ in range(12)) + " |\n|" + "---|" * 12
+    emulator.script = lambda body: say(f"{'x' * 500}\n\n```\n{'y' * 500}\n```\n\n{wide}\n\nhttps://example.org/{'z' * 500}")
+    context = await browser.new_context(viewport={"width": width, "height": 700}, is_mobile=width < 700, has_touch=width < 700)
+    page = await open_page(context, daemon)
+    await page.locator("#text").fill("w" * 500)
+    await page.locator("#send").click()
+    await expect(page.locator(".assistant .prose")).to_contain_text("zzz")
+    assert await page.evaluate("document.querySelector('#scroller').scrollWidth <= document.querySelector('#scroller').clientWidth")
+    assert await page.evaluate("document.documentElement.scrollWidth") == width
+    assert await page.locator("#text").evaluate("box => parseFloat(getComputedStyle(box).fontSize)") >= 16
+    await context.close()
