@@ -80,7 +80,7 @@ def layout(parts: Parts, *, max_tokens: int, ttl: Ttl | None, cache_key: str, pu
     system: list[SystemBlock] = []
     for kind, text in named:
         if text:
-            system.append(SystemBlock(kind, f"\n\n{text}" if system else text))
+            system.append(SystemBlock(kind, f"{_break(system[-1].text)}{text}" if system else text))
     messages = [_message(each, parts.head) for each in parts.messages]
     if opening:
         messages.insert(0, PromptMessage("user", (Text(parts.covered_line),)))
@@ -88,6 +88,11 @@ def layout(parts: Parts, *, max_tokens: int, ttl: Ttl | None, cache_key: str, pu
         messages = _with_recall(messages, parts.messages, parts.recall)
     tools = tuple(sorted(parts.tools, key=lambda tool: tool.name))
     return Request(tuple(system), tuple(messages), tools, max_tokens, purpose, ttl, cache_key)
+
+
+def _break(before: str) -> str:
+    """What is missing of one blank line behind `before`: a configured base often ends its own line."""
+    return "\n" * max(0, 2 - (len(before) - len(before.rstrip("\n"))))
 
 
 def _message(rendered: Rendered, head: Head) -> PromptMessage:

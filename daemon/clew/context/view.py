@@ -75,7 +75,7 @@ class _Builder:
         self.close()
         blocks = tuple(self._kept(row))
         if row.role == "assistant" and row.calls:
-            names = {call.id: self._unique(call.id, row.seq) for call in row.calls}
+            names = {call_id: self._unique(call_id, row.seq) for call_id in dict.fromkeys(call.id for call in row.calls)}
             self._open = (row, names)
             blocks = tuple(replace(b, id=names[b.id]) if isinstance(b, ToolCall) else b for b in blocks)
         if blocks and not all(isinstance(block, Thinking) for block in blocks):
@@ -95,12 +95,13 @@ class _Builder:
         row, names = self._open
         found = {result.call_id: result for each in self._results for result in each.results}
         blocks = []
-        for call in row.calls:
-            result = found.get(call.id)
+        for call_id, sent_as in names.items():
+            result = found.get(call_id)
             if result is None:
                 self.repairs.append(f"message {row.id}: a call without its result")
-                result = ToolResult(call.id, call.name, LOST, is_error=True)
-            blocks.append(replace(result, call_id=names[call.id]))
+                name = next(call.name for call in row.calls if call.id == call_id)
+                result = ToolResult(call_id, name, LOST, is_error=True)
+            blocks.append(replace(result, call_id=sent_as))
         self.messages.append(Rendered("results", tuple(self._results) or (row,), tuple(blocks)))
         self._open, self._results = None, []
 
@@ -108,6 +109,9 @@ class _Builder:
         seen: set[str] = set()
         for block in row.blocks:
             if isinstance(block, Text) and not block.text.strip():
+                continue
+            if isinstance(block, ToolResult) or (not isinstance(block, Text) and row.role != "assistant"):
+                self.repairs.append(f"message {row.id}: a block that its role cannot hold")
                 continue
             if isinstance(block, Thinking) and row.turn != self._turn:
                 continue
@@ -119,7 +123,9 @@ class _Builder:
             yield block
 
     def _unique(self, call_id: str, seq: int) -> str:
-        name = call_id if call_id not in self._used else f"{call_id}_{seq}"
+        name = call_id
+        while name in self._used:
+            name = f"{name}_{seq}"
         self._used.add(name)
         return name
 
