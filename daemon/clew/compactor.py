@@ -1,5 +1,6 @@
 """The one owner of compaction: agent, quiet time, `/compact` and the command line all ask here."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,7 +122,7 @@ class Compactor:
             part = work.demoted[start:end]
             request = self._request(ledger, part, work.focus, limits, limit)
             if extract:
-                answer = extract_summary(request)
+                answer = await asyncio.to_thread(extract_summary, request)
             else:
                 answer = await self._ask(request, work.payer, calls)
             replaced = material(ledgers.render(ledger), part, self._zone, "")

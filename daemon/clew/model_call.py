@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import structlog
@@ -102,18 +103,19 @@ class ModelCaller:
 
 async def _consume(provider: Provider, marks: Marks, record: "_Record", spoken: Spoken | None, stop: asyncio.Event | None) -> Done:
     text = ""
-    async for event in provider.stream(marks.request):
-        if stop is not None and stop.is_set():
-            raise Stopped
-        match event:
-            case Began(usage):
-                record.began(usage)
-            case Delta(words):
-                text += words
-                if spoken is not None:
-                    await spoken(text, words)
-            case Done():
-                return event
+    async with aclosing(provider.stream(marks.request)) as events:
+        async for event in events:
+            if stop is not None and stop.is_set():
+                raise Stopped
+            match event:
+                case Began(usage):
+                    record.began(usage)
+                case Delta(words):
+                    text += words
+                    if spoken is not None:
+                        await spoken(text, words)
+                case Done():
+                    return event
     raise ProviderError("cut", "the response ended without an end", text_delivered=bool(text))
 
 

@@ -382,6 +382,7 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None]) -> Non
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    loop.add_signal_handler(signal.SIGHUP, lambda: log.warning("config.unchanged", reason="a changed config takes effect at a restart"))
     async with Service.open(config) as service, serve(service) as listening:
         watchdog = asyncio.create_task(_watchdog(service))
         notify("READY=1")

@@ -1,6 +1,6 @@
 """Ways to reach a model: the door, one file per way. Providers are stateless."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -103,7 +103,7 @@ class Provider(Protocol):
     async def limits(self) -> Limits:
         """Asked of the endpoint once where it tells, else known or configured numbers. Never raises."""
 
-    def stream(self, request: Request) -> AsyncIterator[Event]:
+    def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         """Began, any number of Delta, one Done. Raises ProviderError."""
 
     async def close(self) -> None: ...

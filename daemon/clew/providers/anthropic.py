@@ -7,7 +7,7 @@ import importlib
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -283,7 +283,7 @@ class Anthropic:
             self._limits = await self._ask_limits(known)
         return self._limits or known
 
-    async def stream(self, request: Request) -> AsyncIterator[Event]:
+    async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         reply = Reply(self.model)
         client = await self._sdk()
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 from clew.config.settings import Settings as Section
 from clew.context.query import query
@@ -181,7 +181,7 @@ class Offline:
     async def limits(self) -> Limits:
         return Limits(WINDOW, WINDOW)
 
-    async def stream(self, request: Request) -> AsyncIterator[Event]:
+    async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         # An extract of a long thread takes tens of milliseconds: not on the loop.
         text = await asyncio.to_thread(summary, request) if request.purpose == "summary" else answer(request)
         usage = Usage(input=_size(request), output=estimate(text))

@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -252,7 +252,7 @@ class OpenAI:
             self._limits = Limits(window, window)
         return self._limits or Limits(SMALL_WINDOW, SMALL_WINDOW)
 
-    async def stream(self, request: Request) -> AsyncIterator[Event]:
+    async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         client = await self._sdk()
         model = await self._name()
         reply = Reply(model)

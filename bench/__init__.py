@@ -1,0 +1,1 @@
+"""What clew costs, as ratios to a floor that is measured in the same run: `python -m bench`."""
