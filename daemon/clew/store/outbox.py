@@ -77,7 +77,7 @@ def claim(db: sqlite3.Connection, transport: str, now: float) -> Delivery | None
         " (SELECT number FROM outbox AS o WHERE transport = ? AND state = 'pending' AND next_at <= ? AND NOT EXISTS"
         "   (SELECT 1 FROM outbox AS earlier WHERE earlier.transport = o.transport AND earlier.address = o.address"
         "    AND earlier.number < o.number AND earlier.state IN ('pending', 'sending'))"
-        f"  ORDER BY number LIMIT 1) RETURNING {_COLUMNS}",
+        f"  ORDER BY next_at, number LIMIT 1) RETURNING {_COLUMNS}",
         (transport, now),
     ).fetchone()
     return _delivery(row) if row else None
@@ -126,12 +126,6 @@ def listing(db: sqlite3.Connection, states: tuple[str, ...]) -> list[dict[str, A
     )
     names = ("id", "state", "address", "session", "attempts", "reason", "created", "next_at")
     return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def counts(db: sqlite3.Connection) -> dict[str, int]:
-    """Rows by state, for metrics; `sent` is left out."""
-    rows = db.execute("SELECT state, count(*) FROM outbox WHERE state IN ('pending', 'sending', 'unknown', 'dead') GROUP BY 1")
-    return dict(rows.fetchall())
 
 
 def _delivery(row: tuple[Any, ...]) -> Delivery:

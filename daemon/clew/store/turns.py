@@ -65,10 +65,10 @@ def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging
         (now,),
     )
     row = db.execute(
-        f"SELECT chats.id, chats.session, inbox.transport, {', '.join('inbox.' + name for name in ('id', 'kind'))}"
-        " FROM inbox JOIN chats ON chats.id = inbox.chat WHERE inbox.state = 'new'"
-        " AND inbox.id = (SELECT min(id) FROM inbox AS first WHERE first.chat = inbox.chat AND first.state = 'new')"
-        " AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = chats.session AND turns.state IN ('running', 'waiting'))"
+        "SELECT chats.id, chats.session, inbox.transport, inbox.id, inbox.kind"
+        " FROM (SELECT chat, min(id) AS id FROM inbox WHERE state = 'new' GROUP BY chat) AS first"
+        " JOIN inbox ON inbox.id = first.id JOIN chats ON chats.id = first.chat"
+        " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = chats.session AND turns.state IN ('running', 'waiting'))"
         " ORDER BY inbox.id LIMIT 1"
     ).fetchone()
     if row is None:

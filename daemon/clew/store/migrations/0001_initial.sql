@@ -216,6 +216,7 @@ CREATE TABLE turns (
   error TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE INDEX turns_open ON turns (session) WHERE state IN ('running', 'waiting');
+CREATE INDEX turns_running ON turns (lease_until) WHERE state = 'running';
 CREATE INDEX turns_session ON turns (session, started);
 
 CREATE TABLE model_calls (
@@ -298,6 +299,8 @@ CREATE TABLE outbox (
   settled REAL
 ) STRICT;
 CREATE INDEX outbox_open ON outbox (transport, address, number) WHERE state IN ('pending', 'sending');
+CREATE INDEX outbox_pending ON outbox (transport, next_at) WHERE state = 'pending';
+CREATE INDEX outbox_troubled ON outbox (state) WHERE state IN ('unknown', 'dead');
 CREATE INDEX outbox_turn ON outbox (turn);
 CREATE INDEX outbox_address ON outbox (address, number);
 
