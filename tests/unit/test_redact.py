@@ -57,6 +57,7 @@ ORDINARY = [
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     "the password is wrong",
     "Passwort: ${DB_PASSWORD}",
+    "primary_key=customer_id_2024x",
     "monkey: a1b2c3d4e5f6g7h8",
     "see https://example.org/a:b/c?page=2 and mail ada@example.org",
     "sk-learn is a library, task-runner-2 too",

@@ -25,7 +25,7 @@ DF_BUDGET = 5_000
 Frequencies = Callable[[str], int] | Mapping[str, int]
 
 _QUOTED = re.compile(r'"([^"\n]{3,100})"|“([^”\n]{3,100})”|„([^“”\n]{3,100})[“”]|«([^»\n]{3,100})»|「([^」\n]{2,100})」')
-_CHUNK = re.compile(r"[^\W_]+(?:['’._/:@-]{1,2}[^\W_]+){0,15}")
+_CHUNK = re.compile(r"[^\W_]+(?:[._/:@-]{1,2}[^\W_]+){0,15}")
 _ASKING = re.compile(
     r"[?？]|\b(?:why|how|what|when|where|who|which|more|continue|again|warum|wieso|wie|wann|wo|wer|was|mehr|weiter|nochmal)\b"
 )

@@ -154,10 +154,12 @@ def _like_password(value: str, sign: str) -> bool:
 
 
 def _like_secret(value: str, sign: str) -> bool:
-    if _PLACEHOLDER.match(value):
-        return False
+    """Whether letters and digits are mixed as no name like customer_id_2024 mixes them."""
     core = value.rstrip(".!?)")
-    return len(core) >= 12 and any(c.isdigit() for c in core) and any(c.isalpha() for c in core) and "://" not in core
+    if _PLACEHOLDER.match(value) or len(core) < 12 or "://" in core:
+        return False
+    parts = re.split(r"[_.-]", core)
+    return sum(len(part) for part in parts if any(map(str.isdigit, part)) and any(map(str.isalpha, part))) >= 8
 
 
 def _classes(value: str) -> int:

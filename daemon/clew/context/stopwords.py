@@ -16,7 +16,7 @@ now of off often on once one only onto or other others our ours ourselves out ov
 rather re really recall remember remind said same saw say says see seem seen several shall she should shouldn show
 since so some somebody someone something sometimes soon still such take talk talked talking tell than that the their
 theirs them themselves then there these they thing things think this those though through thus to told too took toward
-two type under until up upon us use used using ve very via want wanted wants was wasn way we well went were weren what
+two under until up upon us use used using ve very via want wanted wants was wasn way we well went were weren what
 whatever when where whether which while who whole whom whose why will with within without won would wouldn yes yet you
 your yours yourself
 """
