@@ -11,6 +11,8 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
+from clew.bus import QUEUE
+from clew.transport import Address, Preview
 from clew.web import chat
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo, say
@@ -187,6 +189,57 @@ async def test_a_huge_frame_ends_the_socket_and_nothing_more(clew: Clew) -> None
     async with Tab.open(clew) as tab:
         await tab.say("m1", "still there")
         await tab.until("message", role="assistant")
+
+
+@pytest.mark.asyncio
+async def test_half_a_character_in_a_stream_does_not_end_the_socket(clew: Clew) -> None:
+    address = Address("web", "local")
+    async with Tab.open(clew) as tab:
+        await tab.say("m1", "/help")
+        await tab.until("message", in_reply_to="m1")
+        clew.service.bus.publish(address, Preview("turn", "half \ud83d", "half \ud83d"))
+        assert (await tab.until("delta"))["text"] == "half ?"
+
+
+@pytest.mark.asyncio
+async def test_events_that_the_bus_dropped_are_made_good(clew: Clew) -> None:
+    address = Address("web", "local")
+    async with Tab.open(clew) as tab:
+        await tab.say("m1", "/help")
+        await tab.until("message", in_reply_to="m1")
+        for length in range(1, QUEUE * 2):
+            clew.service.bus.publish(address, Preview("turn", "x" * length, "x"))
+        clew.service.bus.publish(address, Preview("turn", "x" * (QUEUE * 2 - 1) + ".", "."))
+        while not (tab.of("delta") and tab.of("delta")[-1]["text"].endswith(".")):
+            tab.frames.append(await tab.ws.receive_json(timeout=DEADLINE_S))
+        assert "".join(frame["text"] for frame in tab.of("delta")) == "x" * (QUEUE * 2 - 1) + "."
+
+
+@pytest.mark.asyncio
+async def test_a_stale_preview_does_not_begin_an_answered_reply_anew(clew: Clew) -> None:
+    address = Address("web", "local")
+    async with Tab.open(clew) as tab:
+        await tab.say("m1", "hello")
+        await tab.until("message", in_reply_to="m1")
+        clew.service.bus.publish(address, Preview("late", "a second beginning", "", "m1"))
+        clew.service.bus.publish(address, Preview("next", "the next one", "", "m2"))
+        assert (await tab.until("delta", in_reply_to="m2"))["text"] == "the next one"
+        assert "a second beginning" not in [frame["text"] for frame in tab.of("delta")]
+
+
+@pytest.mark.asyncio
+async def test_a_deleted_session_leaves_no_empty_lines(clew: Clew) -> None:
+    async with Tab.open(clew) as tab:
+        await tab.say("m1", "to be deleted")
+        await tab.until("message", in_reply_to="m1")
+    (session,) = await clew.service.store.sessions("web:local")
+    await clew.service.store.delete_session(session.id)
+    async with Tab.open(clew) as tab:
+        await tab.say("m2", "afterwards")
+        await tab.until("message", in_reply_to="m2")
+        assert [frame["in_reply_to"] for frame in tab.of("message")] == ["m2"]
+    _, page = await clew.get("/api/v1/chats/local/messages")
+    assert [said["text"] for said in page["messages"] if said["role"] == "user"] == ["afterwards"]
 
 
 @pytest.mark.asyncio

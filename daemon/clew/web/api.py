@@ -233,10 +233,13 @@ class Api:
         if query.after is not None and query.before is not None:
             raise Problem(400, "Give after or before, not both.")
         if query.after is not None:
-            page = await self._store.history(address, query.after, query.limit + 1, newest=False)
-            return {"messages": page[: query.limit], "more": len(page) > query.limit}
-        page = await self._preceding(address, query.before or 2**63 - 1, query.limit + 1)
-        return {"messages": page[-query.limit :], "more": len(page) > query.limit}
+            found = await self._store.history(address, query.after, query.limit + 1, newest=False)
+            page = found[: query.limit]
+        else:
+            found = await self._preceding(address, query.before or 2**63 - 1, query.limit + 1)
+            page = found[-query.limit :]
+        # Of a deleted message the place remains, without its words.
+        return {"messages": [said for said in page if said.text], "more": len(found) > query.limit}
 
     async def _preceding(self, address: str, before: int, wanted: int) -> list[Said]:
         """The newest `wanted` lines in front of `before`, found by looking further and further back from the end."""

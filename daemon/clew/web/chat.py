@@ -236,16 +236,19 @@ class ChatSocket:
         for identifier in (said.in_reply_to, *said.answers):
             if identifier:
                 self._answered.add(identifier)
-        if said.role == "user" and said.id in self._own:
-            return
-        await self._send(line(said))
+        deleted = not said.text
+        if not deleted and not (said.role == "user" and said.id in self._own):
+            await self._send(line(said))
 
     async def _send(self, frame: dict[str, Any]) -> None:
         """Raises ConnectionError where the client is gone, TimeoutError where it takes nothing."""
         if self._ws.closed:
             raise ConnectionResetError
+        text = json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
+        # A stream may break off inside a character that JSON wrote as two halves.
+        text = text.encode("utf-8", "replace").decode()
         async with asyncio.timeout(SEND_S):
-            await self._ws.send_str(json.dumps(frame, ensure_ascii=False, separators=(",", ":")))
+            await self._ws.send_str(text)
 
 
 class ChatSockets:

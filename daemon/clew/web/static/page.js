@@ -176,6 +176,12 @@ at("new-thread").addEventListener("click", () => write("/new"));
 at("empty").addEventListener("click", (event) => {
   if (event.target.matches("button")) write(event.target.textContent);
 });
+log.addEventListener("click", (event) => {
+  if (!event.target.matches(".again")) return;
+  text.value = event.target.closest(".entry").querySelector(".bubble").textContent;
+  fit();
+  text.focus();
+});
 at("logout").addEventListener("click", async () => {
   await fetch("/logout", { method: "POST", headers: { "Content-Type": "application/json" } });
   location.reload();

@@ -71,6 +71,7 @@ export class Timeline {
     const label = node.querySelector(".sending");
     label.textContent = words;
     label.title = words;
+    node.querySelector(".again").hidden = state !== "failed";
   }
 
   entry(role, text, at) {
@@ -87,7 +88,11 @@ export class Timeline {
     time.title = exact.format(at);
     const meta = part("footer", "meta");
     meta.append(time);
-    if (role === "user") meta.append(part("span", "sending"));
+    if (role === "user") {
+      const again = part("button", "again", "Write it again");
+      again.type = "button";
+      meta.append(part("span", "sending"), again);
+    }
     node.append(separator, author, words, meta);
     return node;
   }
