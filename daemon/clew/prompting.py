@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from zoneinfo import ZoneInfo
 
+import structlog
+
 from clew.clock import Time
 from clew.compactor import covered
 from clew.config import Agent as Settings
@@ -14,9 +16,11 @@ from clew.context.tokens import Window, window
 from clew.context.view import Rendered
 from clew.model_call import TTL_SECONDS
 from clew.providers import Limits, Provider, Request, ToolSpec
-from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json
+from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json, shown_excerpts
 from clew.store import Claim, PromptState, Recalled, ViewRows
 from clew.store.sqlite import SqliteStore
+
+log = structlog.get_logger()
 
 PREVIOUS = 3
 """The person's messages before this turn that recall may take words from."""
@@ -59,7 +63,12 @@ class Prompter:
         compaction = rows.compaction.id if rows.compaction else None
         cold = now - state.last_call > (TTL_SECONDS[provider.cache_ttl] if provider.cache_ttl else COLD_WITHOUT_CACHE)
         keep = self._settings.recall.placement == "system" and bool(state.recall) and not cold and state.compaction == compaction
-        text = await self._recall.system_appendix(self._asking(claim, rows, keep))
+        asking = self._asking(claim, rows, keep)
+        try:
+            text = await self._recall.system_appendix(asking)
+        except Exception as error:
+            log.warning("recall.failed", err=f"{type(error).__name__}: {error}")
+            text = Appendix(asking.state.recall, (), shown_excerpts(asking.state))
         shown = text.shown if isinstance(text, Appendix) else ()
         considered = text.considered if isinstance(text, Appendix) else ()
         ids = {excerpt.id for excerpt in shown}

@@ -73,15 +73,11 @@ class IndexRecall:
         self._metrics = metrics
 
     async def system_appendix(self, session: SessionView) -> Appendix:
-        """The block for this turn. A failure is logged and leaves the block that stands."""
+        """The block for this turn, empty where nothing is relevant."""
         if not self._settings.enabled:
             return Appendix("", (), ())
         started = perf_counter()
-        try:
-            result = await self._decide(session)
-        except Exception as error:
-            log.warning("recall.failed", err=f"{type(error).__name__}: {error}")
-            return Appendix("", (), ())
+        result = await self._decide(session)
         seconds = perf_counter() - started
         self._metrics.recall_seconds.observe(seconds)
         log.info("agent.recalled", excerpts=len(result.shown), chars=len(result), ms=round(seconds * 1000, 1))

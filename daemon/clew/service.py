@@ -30,6 +30,7 @@ from clew.model_call import ModelCaller
 from clew.plugins import registry
 from clew.prompting import Prompter
 from clew.providers import Provider
+from clew.providers.auto import Automatic
 from clew.recall import IndexRecall, RecallProvider
 from clew.scheduler import Scheduler
 from clew.sdnotify import notify, watchdog_interval
@@ -130,7 +131,7 @@ class Service:
             stack.enter_context(_locked(folder))
             store = await SqliteStore.open(folder / "clew.db", time.wall())
             stack.push_async_callback(store.close)
-            providers, summariser = await _providers(config)
+            providers, summariser = _providers(config, time)
             for provider in dict.fromkeys([*providers, summariser]):
                 stack.push_async_callback(provider.close)
                 await provider.prepare()
@@ -272,18 +273,22 @@ def _plugged(group: str) -> Iterator[Any]:
     return (plugin.build(name, plugin.Config()) for name, plugin in registry(group).items())
 
 
-async def _providers(config: Config) -> tuple[list[Provider], Provider]:
+def _providers(config: Config, time: Time) -> tuple[list[Provider], Provider]:
     """(the session's own model and its fallbacks, the summariser)."""
-    built = {name: build_provider(config, name) for name in config.providers}
-    used = [await _chosen(config, built), *(built[name] for name in config.agent.fallback)]
-    compression = config.agent.compression
-    summariser = built[compression.provider] if compression.provider else used[0]
-    if compression.model:
-        summariser = build_provider(config, summariser.name, compression.model)
-    for provider in built.values():
-        if provider not in (*used, summariser):
-            await provider.close()
-    return list(dict.fromkeys(used)), summariser
+    agent = config.agent
+    main = _automatic(config, time) if agent.provider == "auto" else build_provider(config, agent.provider)
+    built = [main, *(build_provider(config, name) for name in dict.fromkeys(agent.fallback) if name != agent.provider)]
+    compression = agent.compression
+    if compression.provider or (compression.model and agent.provider != "auto"):
+        return built, build_provider(config, compression.provider or agent.provider, compression.model)
+    return built, main
+
+
+def _automatic(config: Config, time: Time) -> Provider:
+    built = [build_provider(config, name) for name in config.providers]
+    kind = registry("clew.providers")["offline"]
+    offline = next((provider for provider in built if provider.kind == "offline"), None) or kind.build("none", kind.Config())
+    return Automatic([provider for provider in built if provider.kind != "offline"], offline, time.steady)
 
 
 def build_provider(config: Config, name: str, model: str | None = None) -> Provider:
@@ -292,17 +297,6 @@ def build_provider(config: Config, name: str, model: str | None = None) -> Provi
     settings = section.settings.model_copy(update={"model": model}) if model else section.settings
     provider: Provider = registry("clew.providers")[section.kind].build(name, settings)
     return provider
-
-
-async def _chosen(config: Config, built: dict[str, Provider]) -> Provider:
-    if config.agent.provider != "auto":
-        return built[config.agent.provider]
-    for provider in built.values():
-        if provider.configured and provider.kind != "offline" and await provider.answers():
-            return provider
-    offline = next((provider for provider in built.values() if provider.kind == "offline"), None)
-    plugin = registry("clew.providers")["offline"]
-    return offline or plugin.build("offline", plugin.Config())
 
 
 def zone_name(config: Config) -> str:

@@ -82,13 +82,22 @@ class Limits:
 class Provider(Protocol):
     """A way to reach one model."""
 
-    name: str
-    """The section of the config."""
-    kind: str
-    model: str
-    cache_ttl: Ttl | None
-    max_tokens: int | Literal["auto"]
-    """The longest reply in tokens; `auto` is min(4096, a quarter of the window)."""
+    @property
+    def name(self) -> str:
+        """The section of the config."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def cache_ttl(self) -> Ttl | None: ...
+
+    @property
+    def max_tokens(self) -> int | Literal["auto"]:
+        """The longest reply in tokens; `auto` is min(4096, a quarter of the window)."""
 
     @property
     def configured(self) -> bool:
