@@ -1,0 +1,225 @@
+"""One model call: retried where that helps, written down whatever happens."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from clew.clock import Time
+from clew.context.prompt import Parts, layout, mark, prefixes
+from clew.context.view import head
+from clew.messages import Text, Usage
+from clew.metrics import Metrics
+from clew.model_call import MAX_WAIT, TRIES, Called, ModelCaller, Spoken, Stopped
+from clew.providers import RETRYABLE, Began, Delta, Done, ErrorKind, Event, Limits, Provider, ProviderError, Request, Ttl, backoff
+from clew.store import ModelCall
+from tests.threads import numbered
+
+NOW = 1_780_000_000.0
+READ = Usage(input=5, output=7, cache_read=100, cache_write=20)
+ANSWER = Done((Text("Hello there"),), "end", READ, "m-2026")
+KINDS: tuple[ErrorKind, ...] = (
+    *("rate_limit", "overloaded", "quota", "auth", "overflow", "invalid", "server", "network", "cut", "stall", "unavailable"),
+)
+
+Step = Event | Exception | Callable[[], None]
+
+
+@dataclass
+class Scripted:
+    """A provider that plays one list of steps for each call and keeps the requests."""
+
+    script: list[Sequence[Step]]
+    name: str = "p"
+    kind: str = "scripted"
+    model: str = "m"
+    cache_ttl: Ttl | None = "1h"
+    max_tokens: int | Literal["auto"] = "auto"
+    requests: list[Request] = field(default_factory=list)
+
+    @property
+    def configured(self) -> bool:
+        return True
+
+    async def prepare(self) -> None:
+        return
+
+    async def answers(self) -> bool:
+        return True
+
+    async def limits(self) -> Limits:
+        return Limits(8192, 4096, 512)
+
+    async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
+        steps = self.script[len(self.requests)]
+        self.requests.append(request)
+        for step in steps:
+            if isinstance(step, Exception):
+                raise step
+            if isinstance(step, Began | Delta | Done):
+                yield step
+            else:
+                step()
+
+    async def close(self) -> None:
+        return
+
+
+def error(kind: ErrorKind, wait: float | None = 0.0) -> ProviderError:
+    return ProviderError(kind, f"{kind} it is", retry_after=wait)
+
+
+@dataclass
+class Bench:
+    provider: Provider
+    metrics: Metrics = field(default_factory=Metrics)
+    spent: list[ModelCall] = field(default_factory=list)
+
+    async def call(self, *, spoken: Spoken | None = None, stop: asyncio.Event | None = None, cached: bool = False) -> Called:
+        parts = Parts("Be kind.", numbered(3).window(), head(UTC, "", direct=True))
+        request = layout(parts, max_tokens=100, ttl=self.provider.cache_ttl, cache_key="s")
+        chain = prefixes(request)
+        marks = mark(request, chain, {chain[1].hash} if cached else ())
+        caller = ModelCaller(Time(lambda: NOW, lambda: 0.0), self.metrics, lambda: 0.0)
+        return await caller.call(self.provider, marks, chain, payer="ada", spent=self.spent, spoken=spoken, stop=stop)
+
+    def count(self, name: str, **labels: str) -> float:
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+@pytest.mark.asyncio
+async def test_an_answer_is_passed_on_as_it_is_spoken_and_written_down() -> None:  # P1
+    bench = Bench(Scripted([[Began(Usage(input=5)), Delta("Hello"), Delta(" there"), ANSWER]]))
+    heard: list[tuple[str, str]] = []
+
+    async def spoken(text: str, words: str) -> None:
+        heard.append((text, words))
+
+    called = await bench.call(spoken=spoken)
+    assert called.done == ANSWER
+    assert heard == [("Hello", "Hello"), ("Hello there", " there")]
+    (row,) = bench.spent
+    assert (row.payer, row.provider, row.model, row.purpose, row.usage, row.error) == ("ada", "p", "m", "reply", READ, "")
+    assert (row.started, row.first_byte, row.ended) == (NOW, NOW, NOW)
+    assert row.marks == ("M1", "M4")
+    assert [name for name, _, _ in row.segments] == ["base", "messages"]
+    kinds = ("input", "output", "cache_read", "cache_write")
+    assert [bench.count("clew_model_tokens_total", provider="p", kind=kind) for kind in kinds] == [5, 7, 100, 20]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_may_pass_is_tried_again_and_what_will_not_is_not(kind: ErrorKind) -> None:  # P25
+    provider = Scripted([[error(kind)], [ANSWER]])
+    bench = Bench(provider)
+    if kind in RETRYABLE:
+        assert (await bench.call()).done == ANSWER
+    else:
+        with pytest.raises(ProviderError, match=f"{kind} it is"):
+            await bench.call()
+    assert len(provider.requests) == len(bench.spent) == (2 if kind in RETRYABLE else 1)
+    assert bench.spent[0].error == f"{kind}: {kind} it is"
+    assert bench.count("clew_model_errors_total", provider="p", kind=kind) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_retry_sends_the_same_request() -> None:  # P29
+    provider = Scripted([[error("overloaded")], [error("cut")], [ANSWER]])
+    bench = Bench(provider)
+    with capture_logs() as logs:
+        await bench.call()
+    assert provider.requests == [provider.requests[0]] * 3
+    assert [(line["event"], line["kind"]) for line in logs] == [("provider.retry", "overloaded"), ("provider.retry", "cut")]
+
+
+@pytest.mark.asyncio
+async def test_after_so_many_tries_it_gives_up_with_the_last_error() -> None:
+    provider = Scripted([*([error("server")] for _ in range(TRIES - 1)), [error("stall")]])
+    bench = Bench(provider)
+    with pytest.raises(ProviderError) as raised:
+        await bench.call()
+    assert raised.value.kind == "stall"
+    assert len(provider.requests) == len(bench.spent) == TRIES
+
+
+@pytest.mark.asyncio
+async def test_a_stated_wait_that_is_too_long_is_left_to_the_fallback() -> None:
+    provider = Scripted([[error("rate_limit", MAX_WAIT + 1)]])
+    with pytest.raises(ProviderError, match="rate_limit"):
+        await Bench(provider).call()
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_response_without_an_end_counts_as_cut_and_may_be_tried_again() -> None:
+    stop = asyncio.Event()
+    bench = Bench(Scripted([[Began(), Delta("Hel"), stop.set]]))
+    with capture_logs() as logs, pytest.raises(Stopped):
+        await bench.call(stop=stop)  # stopped in the wait before the next try
+    assert bench.spent[0].error.startswith("cut: ")
+    assert [line["kind"] for line in logs] == ["cut"]
+
+
+@pytest.mark.asyncio
+async def test_stop_ends_a_call_while_the_model_speaks() -> None:
+    stop = asyncio.Event()
+    bench = Bench(Scripted([[Began(Usage(input=9, cache_write=3)), Delta("Hel"), stop.set, Delta("lo"), ANSWER]]))
+    heard: list[str] = []
+
+    async def spoken(text: str, words: str) -> None:
+        heard.append(words)
+
+    with pytest.raises(Stopped):
+        await bench.call(spoken=spoken, stop=stop)
+    assert heard == ["Hel"]
+    (row,) = bench.spent
+    assert (row.error, row.usage) == ("stopped", Usage(input=9, cache_write=3))
+
+
+@pytest.mark.asyncio
+async def test_stop_ends_the_wait_before_the_next_try() -> None:
+    stop = asyncio.Event()
+    provider = Scripted([[stop.set, error("overloaded", 50.0)]])
+    with pytest.raises(Stopped):
+        await Bench(provider).call(stop=stop)
+    assert len(provider.requests) == 1
+
+
+@pytest.mark.asyncio
+async def test_what_was_marked_is_recorded_as_cached_until_its_lifetime_ends() -> None:  # P28
+    bench = Bench(Scripted([[ANSWER]]))
+    called = await bench.call(cached=True)
+    tokens = [entry.tokens for entry in called.cache]
+    assert len(called.cache) == 3
+    assert tokens == sorted(set(tokens))
+    assert {(entry.provider, entry.model, entry.ttl, entry.expires) for entry in called.cache} == {("p", "m", 3600.0, NOW + 3600.0)}
+    assert bench.spent[0].marks == ("M1", "M3", "M4")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("ttl", ["1h", None])
+async def test_nothing_is_recorded_where_nothing_was_cached(ttl: Ttl | None) -> None:  # P28
+    done = Done((Text("Hi"),), "end", Usage(input=50, output=5) if ttl else READ)
+    called = await Bench(Scripted([[done]], cache_ttl=ttl)).call()
+    assert called.cache == ()
+
+
+@pytest.mark.parametrize(("attempt", "seconds"), [(1, 0.5), (2, 1.0), (3, 2.0), (8, 60.0), (10_000, 60.0)])
+def test_the_wait_doubles_up_to_a_minute(attempt: int, seconds: float) -> None:
+    assert backoff(attempt, None, 0.0) == seconds
+
+
+@given(st.integers(1, 50), st.floats(0, 1, exclude_max=True))
+def test_chance_takes_at_most_a_quarter_off(attempt: int, rand: float) -> None:
+    assert 0.75 * backoff(attempt, None, 0.0) <= backoff(attempt, None, rand) <= backoff(attempt, None, 0.0)
+
+
+@pytest.mark.parametrize(("stated", "seconds"), [(0.0, 0.0), (7.5, 7.5), (60.0, 60.0), (3600.0, 60.0), (-3.0, 0.0)])
+def test_a_stated_wait_is_obeyed_up_to_a_bound(stated: float, seconds: float) -> None:
+    assert backoff(1, stated, 0.9) == seconds
