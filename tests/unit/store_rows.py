@@ -1,0 +1,83 @@
+"""What the tests of the store share: a file, arrivals, claims, and words put into it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from clew.config import Limits
+from clew.context.query import query
+from clew.inbox import decider
+from clew.messages import Message, Text
+from clew.store import Claim, Found, NewMessage, Outcome, Person, Reply, Scope, Step, Verdict
+from clew.store.sqlite import SqliteStore
+from clew.transport import Address, Inbound, Part, Receipt
+
+NOW = 1_800_000_000.0
+"""Seconds since the epoch, UTC: 2027-01-15 08:00."""
+LEASE = 60.0
+CODE = "CODE2345"
+PEOPLE: Mapping[str, Person] = {name: Person(name, "member", None, (f"desk:{name}",)) for name in ("ada", "bob", "eve")}
+DECIDE = decider("pair", Limits(), lambda: CODE)
+
+
+@asynccontextmanager
+async def opened(folder: Path, *, people: Mapping[str, Person] = PEOPLE) -> AsyncIterator[SqliteStore]:
+    """The store in `folder`, with people."""
+    store = await SqliteStore.open(folder / "clew.db", NOW)
+    try:
+        await store.sync_people(people, None, NOW)
+        yield store
+    finally:
+        await store.close()
+
+
+def inbound(identifier: str, text: str = "hello", chat: str = "ada", *, sender: str = "", direct: bool = True, **more: Any) -> Inbound:
+    name, _, thread = chat.partition("/")
+    address = Address("desk", name, thread or None)
+    return Inbound(f"desk/{identifier}", address, sender or name, text, client_id=identifier, direct=direct, **more)
+
+
+async def accept(store: SqliteStore, *items: Inbound, cursor: str | None = None, now: float = NOW) -> list[Receipt]:
+    receipts, _ = await store.accept("desk", items, cursor, now, DECIDE)
+    return receipts
+
+
+async def claim(store: SqliteStore, now: float = NOW, *, owner: str = "me", merging: frozenset[str] = frozenset()) -> Claim:
+    """The next turn; there must be one."""
+    claimed = await store.claim_turn(owner, now, LEASE, merging)
+    assert claimed is not None
+    return claimed
+
+
+def reply(text: str = "yes", chat: str = "ada", *, instant: bool = False) -> Reply:
+    return Reply(Address("desk", chat), text, (Part(text),), instant=instant)
+
+
+async def turn(store: SqliteStore, identifier: str, text: str, answer: str, chat: str = "ada", **more: Any) -> Claim:
+    """One whole turn: what was said, and what was answered."""
+    now = more.pop("now", NOW)
+    await accept(store, inbound(identifier, text, chat, **more), now=now)
+    claimed = await claim(store, now)
+    step = Step(messages=(NewMessage("assistant", (Text(answer),), now),))
+    await store.finish(claimed, Outcome("done", step), [reply(answer, chat)], now)
+    return claimed
+
+
+async def find(store: SqliteStore, scope: Scope, text: str, limit: int = 100) -> Found:
+    return await store.search(scope, lambda frequency, total: query(text, (), (), frequency, total), limit)
+
+
+async def found(store: SqliteStore, text: str, scope: Scope | None = None) -> set[str]:
+    """Ids of the messages that hold words of `text`; everything is searched where no scope is given."""
+    hits = (await find(store, scope or await store.scope_for(operator=True), text)).hits
+    return {hit.id for hit in hits}
+
+
+async def said(store: SqliteStore, session: str) -> list[Message]:
+    return list(await store.transcript(session))
+
+
+def allow(kind: Any = "message") -> Any:
+    """A policy that takes everything."""
+    return lambda item, sender: Verdict(kind=kind)

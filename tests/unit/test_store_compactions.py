@@ -1,0 +1,84 @@
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clew.messages import Usage
+from clew.store import CacheEntry, Compaction, ModelCall, Outcome, PromptState, Step
+from tests.unit.store_rows import NOW, accept, claim, inbound, opened, turn
+
+
+def revision(session: str, identifier: str = "one", parent: str | None = None, *, first: int = 1, last: int = 2) -> Compaction:
+    return Compaction(identifier, session, parent, first, last, "[]", f"text {identifier}", "count", "v1", "{}", 3, 2, NOW)
+
+
+@pytest.mark.asyncio
+async def test_a_compaction_is_committed_only_on_its_own_parent(tmp_path: Path) -> None:  # P6, P15
+    async with opened(tmp_path) as store:
+        session = (await turn(store, "1", "a", "b")).session
+        await turn(store, "2", "c", "d")
+        assert not await store.compact("nobody", revision(session), ())
+        both = [store.compact(None, revision(session, identifier), ()) for identifier in ("one", "other")]
+        assert sorted(await asyncio.gather(*both)) == [False, True]
+        (first,) = await store.compactions(session)
+        assert not await store.compact(None, revision(session, "late", first=3, last=4), ())
+        assert await store.compact(first.id, revision(session, "two", first.id, first=3, last=4), ())
+        rows = await store.view(session)
+        assert rows.compaction is not None
+        assert (rows.compaction.id, rows.messages) == ("two", ())
+        assert await store.verify_session(session) == []
+
+
+@pytest.mark.asyncio
+async def test_the_view_is_the_newest_compaction_and_what_came_after(tmp_path: Path) -> None:  # P2, P6
+    async with opened(tmp_path) as store:
+        session = [(await turn(store, str(n), f"q{n}", f"a{n}")).session for n in range(3)][0]
+        assert [m.text for m in (await store.view(session)).messages] == ["q0", "a0", "q1", "a1", "q2", "a2"]
+        await store.compact(None, revision(session, last=4), ())
+        rows = await store.view(session)
+        assert [m.text for m in rows.messages] == ["q2", "a2"]
+    async with opened(tmp_path) as store:
+        assert await store.view(session) == rows
+
+
+@pytest.mark.asyncio
+async def test_failures_are_counted_over_restarts_and_forgotten_by_a_success(tmp_path: Path) -> None:  # P25
+    async with opened(tmp_path) as store:
+        session = (await turn(store, "1", "a", "b")).session
+        call = ModelCall("call1", "summary", "ada", "local", "any", Usage(5), NOW, None, NOW, error="server: 500")
+        assert await store.compaction_failed(session, "500", (call,)) == 1
+        assert (await store.session_usage(session)).calls == 1
+    async with opened(tmp_path) as store:
+        assert await store.compaction_failed(session, "empty", ()) == 2
+        assert (await store.view(session)).failures == 2
+        await store.compact(None, revision(session), (replace(call, id="call2", error=""),))
+        assert (await store.view(session)).failures == 0
+        calls = {each["id"]: each["compaction"] for each in (await store.export_session(session))["model_calls"]}
+        assert calls == {"call1": None, "call2": "one"}
+
+
+@pytest.mark.asyncio
+async def test_cache_entries_end_when_they_expire_and_are_only_prolonged(tmp_path: Path) -> None:  # P28
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        claimed = await claim(store)
+        entries = [CacheEntry("local", "any", "h1", 10, 300, NOW + 300), CacheEntry("local", "other", "h1", 10, 300, NOW + 300)]
+        await store.record(claimed, Step(cache=tuple(entries)))
+        assert await store.cached("local", "any", ["h1", "h2"], NOW) == {"h1": entries[0]}
+        assert await store.cached("local", "any", ["h1"], NOW + 300) == {}
+        await store.record(claimed, Step(cache=(replace(entries[0], expires=NOW + 100),)))
+        assert (await store.cached("local", "any", ["h1"], NOW))["h1"].expires == NOW + 300
+        await store.expire_cache(NOW + 300)
+        assert await store.cached("local", "any", ["h1"], NOW) == {}
+
+
+@pytest.mark.asyncio
+async def test_the_prompts_state_is_kept_byte_for_byte(tmp_path: Path) -> None:  # P2, P29
+    state = PromptState("notes\n", "block\u2028 🙂", '[{"a": 1}]', "turn", "one", NOW)
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        claimed = await claim(store)
+        await store.finish(claimed, Outcome("done", Step(prompt=state)), (), NOW)
+    async with opened(tmp_path) as store:
+        assert (await store.view(claimed.session)).prompt == state

@@ -1,0 +1,148 @@
+import asyncio
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.errors import StoreError
+from clew.store.database import migrations
+from clew.store.sqlite import SqliteStore
+from tests.unit.store_rows import NOW, accept, claim, inbound, opened, said, turn
+
+
+@pytest.mark.asyncio
+async def test_a_file_of_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:  # P2
+    path = tmp_path / "clew.db"
+    database = sqlite3.connect(path)
+    database.execute(f"PRAGMA user_version = {migrations()[-1][0] + 1}")
+    database.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="newer clew") as caught:
+        await SqliteStore.open(path, NOW)
+    assert "another data_dir" in caught.value.hint
+    assert path.read_bytes() == before
+
+
+@pytest.mark.asyncio
+async def test_what_is_no_database_is_refused_in_plain_words(tmp_path: Path) -> None:  # P49
+    path = tmp_path / "clew.db"
+    path.write_bytes(b"this is not a database, but it is long enough to look like one" * 100)
+    with pytest.raises(StoreError, match=r"clew\.db: the store cannot be opened"):
+        await SqliteStore.open(path, NOW)
+    assert b"not a database" in path.read_bytes()
+
+
+@pytest.mark.asyncio
+async def test_a_sqlite_without_fts5_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # P49, BO-041
+    class WithoutFts5(sqlite3.Connection):
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            if "USING fts5" in sql:
+                raise sqlite3.OperationalError("no such module: fts5")
+            return super().execute(sql, *values)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, factory=WithoutFts5, **more))
+    with pytest.raises(StoreError, match="has no FTS5") as caught:
+        await SqliteStore.open(tmp_path / "clew.db", NOW)
+    assert "FTS5" in caught.value.hint
+
+
+def ended(before: set[threading.Thread]) -> bool:
+    """Whether every thread that began since `before` ends."""
+    begun = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in begun:
+        thread.join(10)
+    return not any(thread.is_alive() for thread in begun)
+
+
+@pytest.mark.asyncio
+async def test_a_failed_open_leaves_no_thread_behind(tmp_path: Path) -> None:  # BO-096
+    before = set(threading.enumerate())
+    (tmp_path / "clew.db").mkdir()
+    with pytest.raises(StoreError):
+        await SqliteStore.open(tmp_path / "clew.db", NOW)
+    assert ended(before)
+
+
+@pytest.mark.asyncio
+async def test_a_write_waits_for_a_locked_file(tmp_path: Path) -> None:  # P42, BO-043
+    async with opened(tmp_path) as store:
+        locking = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+        locking.execute("BEGIN EXCLUSIVE")
+        waiting = asyncio.create_task(accept(store, inbound("1")))
+        await asyncio.sleep(2.0)  # what is tested is a lock that lasts
+        assert not waiting.done()
+        locking.execute("ROLLBACK")
+        locking.close()
+        assert [receipt.status for receipt in await waiting] == ["stored"]
+        assert [receipt.status for receipt in await accept(store, inbound("2"))] == ["stored"]
+
+
+@pytest.mark.asyncio
+async def test_what_was_committed_survives_without_a_close(tmp_path: Path) -> None:  # P2, P48
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"), cursor="1")
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        for file in tmp_path.glob("clew.db*"):  # what a killed process leaves on the disk
+            (copy / file.name).write_bytes(file.read_bytes())
+    async with opened(copy) as store:
+        assert await store.cursor("desk") == "1"
+        assert (await claim(store)).items[0].client_id == "1"
+        assert await store.check() == []
+
+
+@pytest.mark.asyncio
+async def test_a_reader_leaves_no_snapshot_behind(tmp_path: Path) -> None:  # BO-045
+    async with opened(tmp_path) as store:
+        await turn(store, "0", "hello", "answer")
+        reading = [asyncio.create_task(store.history("desk:ada", 0, 100)) for _ in range(20)]
+        await asyncio.sleep(0)
+        for task in reading:
+            task.cancel()
+        await asyncio.gather(*reading, return_exceptions=True)
+        for n in range(40):
+            await asyncio.gather(*(accept(store, inbound(f"{n}/{m}", "x" * 2000, "bob")) for m in range(20)))
+        checkpoint = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+        busy, pages, moved = checkpoint.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        checkpoint.close()
+        assert (busy, pages) == (0, moved)
+
+
+@pytest.mark.asyncio
+async def test_a_store_opened_for_reading_writes_nothing(tmp_path: Path) -> None:  # P4
+    async with opened(tmp_path) as store:
+        claimed = await turn(store, "1", "hello", "answer")
+        reader = await SqliteStore.open(tmp_path / "clew.db", NOW, read_only=True)
+        try:
+            assert [m.text for m in await said(reader, claimed.session)] == ["hello", "answer"]
+            with pytest.raises(StoreError):
+                await accept(reader, inbound("2"))
+        finally:
+            await reader.close()
+
+
+@pytest.mark.asyncio
+async def test_damage_is_found_and_said(tmp_path: Path) -> None:  # P49, BO-042
+    async with opened(tmp_path) as store:
+        await turn(store, "1", "hello world", "answer")
+        assert await store.check() == []
+        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+        database.execute("DELETE FROM messages_fts_idx")
+        database.execute("DELETE FROM messages_fts_data WHERE id > 10")
+        database.close()
+    async with opened(tmp_path) as store:
+        assert any("search index is malformed" in problem for problem in await store.check())
+
+
+@pytest.mark.asyncio
+async def test_waiting_for_a_change_ends_with_one(tmp_path: Path) -> None:  # P42
+    async with opened(tmp_path) as store:
+        seen = store.version
+        waiting = asyncio.create_task(store.changed(seen, 60))
+        await accept(store, inbound("1"))
+        assert await waiting > seen
+        assert await store.changed(seen, 60) == store.version
+        assert await store.changed(store.version, 0.01) == store.version

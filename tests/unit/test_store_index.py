@@ -1,0 +1,178 @@
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from clew import recall
+from clew.context.query import query
+from clew.context.text import clean, index_text, tokens
+from clew.store import Scope
+from clew.store.sqlite import SqliteStore
+from tests.unit.store_rows import NOW, accept, claim, find, found, inbound, opened, said, turn
+
+ODD = [
+    "don't", '"open', "a(b", "C++", "*", "^x", "note: done", "--flag", "AND", "this OR that", "NEAR(x y", "tea AND milk", "🙂", " ",
+    "'; --", "scope:chat1", "text:*", "\x00", "(((", "-", "col\\umn", "𝔘𝔫𝔦",
+    "ก" * 500, "a" * 20_000, "https://a.b/c?d=e&f=(g)", '""', "NOT NOT",
+]  # fmt: skip
+
+
+async def put(store: SqliteStore, *texts: str, chat: str = "ada") -> dict[str, str]:
+    """Store texts as messages of their own; their ids."""
+    ids = {}
+    for n, text in enumerate(texts):
+        claimed = await turn(store, f"{chat}{n}{abs(hash(text))}", text, "noted", chat)
+        ids[text] = (await said(store, claimed.session))[-2].id
+    return ids
+
+
+async def best(store: SqliteStore, text: str, first: int = 3) -> list[str]:
+    scored = await recall.search(store, await store.scope_for(operator=True), text, limit=first)
+    return [each.candidate.text for each in scored]
+
+
+@pytest.mark.asyncio
+async def test_a_message_can_be_found_as_soon_as_it_is_stored(tmp_path: Path) -> None:  # P20, BO-040
+    async with opened(tmp_path) as store:
+        ids = await put(store, "the locker code is 5512", "something else")
+        assert await found(store, "locker") == {ids["the locker code is 5512"]}
+
+
+@pytest.mark.asyncio
+async def test_the_index_is_whole_after_inserts_deletes_and_imports(tmp_path: Path) -> None:  # P4, P20, BO-040
+    async with opened(tmp_path) as store:
+        for chat in ("ada", "bob", "eve"):
+            await put(store, *(f"needle {chat} {n}" for n in range(10)), chat=chat)
+        sessions = {row.address: row.id for row in await store.sessions()}
+        exported = await store.export_session(sessions["desk:bob"])
+        assert await store.delete_session(sessions["desk:ada"]) == 20
+        assert await store.delete_session(sessions["desk:bob"]) == 20
+        assert await store.check() == []
+        assert len(await found(store, "needle")) == 10
+        await store.import_session(exported, NOW)
+        assert await store.check() == []
+        assert len(await found(store, "needle bob")) == 20
+        assert not await found(store, "ada")
+    database = sqlite3.connect(tmp_path / "clew.db")
+    counted = dict(database.execute("SELECT term, messages FROM document_frequency WHERE messages >= 10"))
+    database.close()
+    assert [counted[term] for term in tokens(index_text("needle noted"))] == [20, 20]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("text", ODD)
+async def test_any_text_is_a_valid_query(tmp_path: Path, text: str) -> None:  # P35, BO-034
+    async with opened(tmp_path) as store:
+        await put(store, "I don't drink coffee", "C++ and tea")
+        await found(store, text)
+        assert len(await found(store, "don't drink")) >= 1
+        await put(store, f"{clean(text)}!")
+        assert await store.check() == []
+
+
+@pytest.mark.asyncio
+async def test_hyphenated_words_are_phrases(tmp_path: Path) -> None:  # P31, BO-035
+    async with opened(tmp_path) as store:
+        await put(store, "send the chat", "restart the chat-send service")
+        assert (await best(store, "what about chat-send?"))[0] == "restart the chat-send service"
+        assert (await best(store, '"chat-send service"'))[0] == "restart the chat-send service"
+
+
+@pytest.mark.asyncio
+async def test_a_natural_question_finds_its_answer_among_300_rows(tmp_path: Path) -> None:  # P31, BO-036
+    async with opened(tmp_path) as store:
+        fillers = [f"note {n}: when could you remind me to see the {word}?" for n in range(75) for word in ("bank", "plumber")]
+        await put(store, *fillers[:75], "Dentist visit is with Dr Okoro on the 14th", *fillers[75:])
+        assert "Dentist visit is with Dr Okoro on the 14th" in await best(store, "hey, could you remind me when I am seeing the dentist?")
+
+
+@pytest.mark.asyncio
+async def test_words_of_one_message_need_not_stand_side_by_side(tmp_path: Path) -> None:  # P31, BO-037
+    async with opened(tmp_path) as store:
+        ids = await put(store, "the orange plugin loads the old version")
+        assert set(ids.values()) <= await found(store, "orange version")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        ("明天下午三点在图书馆开会", "图书馆"),
+        ("회의실은 3층에 있습니다", "회의실"),
+        ("サンプル会議の議事録", "議事録"),
+        ("图书馆开会改到周五", "图书馆开会的具体时间是什么"),
+    ],
+)
+async def test_scripts_without_spaces_are_found_by_part(tmp_path: Path, stored: str, asked: str) -> None:  # P35, BO-038, BO-039
+    async with opened(tmp_path) as store:
+        await put(store, "unrelated words", stored, "还有别的事情")
+        assert stored in await best(store, asked)
+
+
+@pytest.mark.asyncio
+async def test_credentials_are_not_in_the_index(tmp_path: Path) -> None:  # P19
+    key = "sk-ant-api03-" + "Zx9Qw7Er5Ty3Ui1Op8As6Df4Gh2Jk0Lz" * 2
+    async with opened(tmp_path) as store:
+        ids = await put(store, f"the key is {key} for now")
+        assert await found(store, "key for now") == set(ids.values())
+        assert not await found(store, key)
+
+
+@pytest.mark.asyncio
+async def test_an_index_of_another_version_is_built_anew(tmp_path: Path) -> None:  # P20, BO-042
+    async with opened(tmp_path) as store:
+        ids = await put(store, "needle in the hay")
+    database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+    database.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
+    database.execute("DELETE FROM document_frequency")
+    database.execute("UPDATE meta SET value = '0' WHERE key = 'index_version'")
+    database.close()
+    async with opened(tmp_path) as store:
+        assert await found(store, "needle") == set(ids.values())
+        assert await store.check() == []
+
+
+@pytest.mark.asyncio
+async def test_what_somebody_took_back_is_not_found(tmp_path: Path) -> None:  # P33, BO-040
+    async with opened(tmp_path) as store:
+        ids = await put(store, "needle one", "needle two")
+        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+        database.execute("INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', 0)", (ids["needle one"],))
+        database.close()
+        assert await found(store, "needle") == {ids["needle two"]}
+        operator = await store.scope_for(operator=True)
+        assert await store.around(operator, ids["needle one"], 3, 3) == []
+        assert ids["needle one"] not in {each.id for each in await store.around(operator, ids["needle two"], 3, 3)}
+
+
+@pytest.mark.asyncio
+async def test_what_is_in_view_is_not_found_in_its_own_session(tmp_path: Path) -> None:  # P36
+    async with opened(tmp_path) as store:
+        ids = await put(store, "needle one", "needle two", "needle three")
+        (row,) = await store.sessions()
+        for after, expected in ((0, set()), (2, {"needle one"}), (4, {"needle one", "needle two"})):
+            scope = await store.scope_for(session=(row.id, row.address, after))
+            assert await found(store, "needle", scope) == {ids[text] for text in expected}
+
+
+@pytest.mark.asyncio
+async def test_there_is_no_search_without_a_scope(tmp_path: Path) -> None:  # P33
+    async with opened(tmp_path) as store:
+        ids = await put(store, "needle")
+        with pytest.raises(ValueError, match="scope"):
+            await store.scope_for()
+        nothing = Scope(())
+        assert not await found(store, "needle", nothing)
+        assert await store.around(nothing, ids["needle"], 1, 1) == []
+        elsewhere = await store.scope_for(session=("", "desk:nobody", 0))
+        assert not await found(store, "needle", elsewhere)
+
+
+@pytest.mark.asyncio
+async def test_a_query_of_filler_alone_asks_nothing(tmp_path: Path) -> None:  # P35
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1", "the and of"))
+        await claim(store)
+        result = await find(store, await store.scope_for(operator=True), "   ")
+        assert (result.query, result.hits) == (None, ())
+        assert query("") is None

@@ -1,0 +1,82 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from clew.store import Job, Outcome
+from clew.store.sqlite import SqliteStore
+from clew.transport import Address
+from tests.unit.store_rows import NOW, claim, opened, said
+
+TO = Address("desk", "ada")
+
+
+def job(name: str = "morning", spec: str = "{}", next_at: float | None = NOW) -> Job:
+    return Job(name, spec, True, next_at)
+
+
+async def clock(store: SqliteStore, name: str = "morning") -> float | None:
+    return {each.name: each.next_at for each in await store.jobs()}[name]
+
+
+@pytest.mark.asyncio
+async def test_an_instant_has_one_run_whoever_fires_it(tmp_path: Path) -> None:  # P45, BO-080
+    async with opened(tmp_path) as store, opened(tmp_path) as second:
+        await store.sync_jobs([job()], NOW)
+        fired = await asyncio.gather(*(each.fire("morning", NOW, NOW + 60, NOW, "brief", TO) for each in (store, second) * 5))
+        assert sorted(fired) == [False] * 9 + [True]
+        assert await clock(store) == NOW + 60
+        claimed = await claim(store)
+        assert (claimed.kind, claimed.address, claimed.items[0].job) == ("job", TO, "morning")
+        assert [m.text for m in await said(store, claimed.session)] == ["brief"]
+
+
+@pytest.mark.asyncio
+async def test_the_clock_moves_with_the_run_so_that_no_crash_repeats_it(tmp_path: Path) -> None:  # P45, BO-081
+    async with opened(tmp_path) as store:
+        await store.sync_jobs([job()], NOW)
+        await store.fire("morning", NOW, NOW + 60, NOW, "brief", TO)
+        await claim(store)
+    for _ in range(5):
+        async with opened(tmp_path) as store:
+            await store.sync_jobs([job()], NOW)
+            assert await clock(store) == NOW + 60
+            assert not await store.fire("morning", NOW, NOW + 60, NOW, "brief", TO)
+    async with opened(tmp_path) as store:
+        assert len(await store.job_history("morning", 10)) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_run_is_written_down_with_its_outcome(tmp_path: Path) -> None:  # P45
+    async with opened(tmp_path) as store:
+        await store.sync_jobs([job()], NOW)
+        await store.missed("morning", [NOW - 120, NOW - 60], NOW, NOW)
+        await store.fire("morning", NOW, None, NOW, "brief", TO)
+        claimed = await claim(store)
+        await store.finish(claimed, Outcome("failed", error="auth"), (), NOW)
+        history = await store.job_history("morning", 10)
+        assert [(run["instant"], run["outcome"], run["turn"]) for run in history] == [
+            (NOW, "failed", claimed.turn),
+            (NOW - 60, "missed", None),
+            (NOW - 120, "missed", None),
+        ]
+        assert await clock(store) is None
+
+
+@pytest.mark.asyncio
+async def test_a_changed_entry_starts_its_clock_anew_and_a_removed_one_goes(tmp_path: Path) -> None:  # P45
+    async with opened(tmp_path) as store:
+        await store.sync_jobs([job("a"), job("b")], NOW)
+        await store.sync_jobs([job("a", next_at=NOW + 1), job("c")], NOW)
+        assert {each.name: each.next_at for each in await store.jobs()} == {"a": NOW, "c": NOW}
+        await store.sync_jobs([job("a", '{"every": 5}', NOW + 5)], NOW)
+        assert {each.name: each.next_at for each in await store.jobs()} == {"a": NOW + 5}
+
+
+@pytest.mark.asyncio
+async def test_a_run_by_hand_leaves_the_clock(tmp_path: Path) -> None:  # P45
+    async with opened(tmp_path) as store:
+        await store.sync_jobs([job(next_at=NOW + 60)], NOW)
+        assert await store.run_job("morning", NOW, "brief", TO)
+        assert await clock(store) == NOW + 60
+        assert (await claim(store)).kind == "job"

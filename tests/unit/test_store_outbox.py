@@ -1,0 +1,117 @@
+from pathlib import Path
+
+import pytest
+
+from clew.store import Outcome, Settlement
+from clew.store.sqlite import SqliteStore
+from clew.transport import Delivery
+from tests.unit.store_rows import NOW, accept, claim, inbound, opened, reply, turn
+
+
+async def next_delivery(store: SqliteStore, now: float = NOW) -> Delivery:
+    delivery = await store.claim_delivery("me", "desk", now)
+    assert delivery is not None
+    return delivery
+
+
+async def states(store: SqliteStore) -> dict[str, str]:
+    rows = await store.outbox(("draft", "pending", "sending", "sent", "unknown", "dead"))
+    return {row["id"]: row["state"] for row in rows}
+
+
+@pytest.mark.asyncio
+async def test_a_chat_is_one_lane_in_order(tmp_path: Path) -> None:  # P43, BO-055
+    async with opened(tmp_path) as store:
+        for n in range(3):
+            await turn(store, str(n), "hello", f"answer {n}")
+        for n in range(3):
+            delivery = await next_delivery(store)
+            assert delivery.text == f"answer {n}"
+            assert await store.claim_delivery("me", "desk", NOW) is None
+            await store.settle(delivery, Settlement("sent", "ref", sent_parts=1), NOW)
+        assert set((await states(store)).values()) == {"sent"}
+
+
+@pytest.mark.asyncio
+async def test_a_chat_whose_delivery_fails_holds_up_no_other(tmp_path: Path) -> None:  # P43, BO-054
+    async with opened(tmp_path) as store:
+        for n in range(2):
+            for chat in ("ada", "bob"):
+                await turn(store, f"{chat}{n}", "hello", f"{chat} {n}", chat)
+        failing = await next_delivery(store)
+        assert failing.text == "ada 0"
+        await store.settle(failing, Settlement("pending", reason="429", next_at=NOW + 300), NOW)
+        for n in range(2):
+            delivery = await next_delivery(store)
+            assert delivery.text == f"bob {n}"
+            await store.settle(delivery, Settlement("sent"), NOW)
+        assert await store.claim_delivery("me", "desk", NOW + 299) is None
+        again = await next_delivery(store, NOW + 300)
+        assert (again.text, again.attempt) == ("ada 0", 2)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("state", ["sent", "unknown", "dead"])
+async def test_whatever_settles_a_delivery_frees_its_lane(tmp_path: Path, state: str) -> None:  # P43
+    async with opened(tmp_path) as store:
+        for n in range(2):
+            await turn(store, str(n), "hello", f"answer {n}")
+        first = await next_delivery(store)
+        await store.settle(first, Settlement(state, reason="why"), NOW)  # type: ignore[arg-type]
+        assert (await states(store))[first.id] == state
+        assert (await next_delivery(store)).text == "answer 1"
+
+
+@pytest.mark.asyncio
+async def test_after_a_crash_a_send_is_repeated_only_where_the_receiver_drops_repeats(tmp_path: Path) -> None:  # P43, P48, BO-052
+    for safe, expected in ((frozenset({"desk"}), "pending"), (frozenset[str](), "unknown")):
+        folder = tmp_path / expected
+        folder.mkdir()
+        async with opened(folder) as store:
+            await turn(store, "1", "hello", "answer")
+            delivery = await next_delivery(store)
+        async with opened(folder) as store:
+            assert await store.recover(safe, NOW) == (0, int(expected == "unknown"))
+            assert await states(store) == {delivery.id: expected}
+
+
+@pytest.mark.asyncio
+async def test_parts_already_sent_are_remembered(tmp_path: Path) -> None:  # P43
+    async with opened(tmp_path) as store:
+        await turn(store, "1", "hello", "answer")
+        delivery = await next_delivery(store)
+        await store.settle(delivery, Settlement("pending", sent_parts=2, next_at=NOW), NOW)
+        assert (await next_delivery(store)).sent == 2
+
+
+@pytest.mark.asyncio
+async def test_a_draft_is_completed_by_the_reply_of_its_turn(tmp_path: Path) -> None:  # P43
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        claimed = await claim(store)
+        draft = await store.draft(claimed, reply(""), NOW)
+        assert (await store.draft(claimed, reply(""), NOW)).id == draft.id
+        await store.previewed(draft, "preview 7")
+        assert await store.claim_delivery("me", "desk", NOW) is None
+        (identifier,) = await store.finish(claimed, Outcome("done"), [reply("final")], NOW)
+        delivery = await next_delivery(store)
+        assert (identifier, delivery.id, delivery.text, delivery.preview_ref) == (draft.id, draft.id, "final", "preview 7")
+        assert [said.text for said in await store.history("desk:ada", 0, 10)] == ["hello", "final"]
+
+
+@pytest.mark.asyncio
+async def test_an_instant_reply_counts_as_sent_when_committed(tmp_path: Path) -> None:  # P43
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        await store.finish(await claim(store), Outcome("done"), [reply(instant=True)], NOW)
+        assert set((await states(store)).values()) == {"sent"}
+        assert await store.claim_delivery("me", "desk", NOW) is None
+
+
+@pytest.mark.asyncio
+async def test_deliveries_belong_to_their_transport(tmp_path: Path) -> None:  # P43
+    async with opened(tmp_path) as store:
+        await turn(store, "1", "hello", "answer")
+        assert await store.claim_delivery("me", "mqtt", NOW) is None
+        assert await store.next_delivery("mqtt") is None
+        assert await store.next_delivery("desk") == NOW
