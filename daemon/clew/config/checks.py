@@ -97,6 +97,8 @@ def _not_yet(data: dict[str, Any]) -> Iterator[Fault]:
 
 def _compression(data: dict[str, Any]) -> Iterator[Fault]:
     section = ("agent", "compression")
+    if _at(data, *section, "model") and not _at(data, *section, "provider") and _at(data, "agent", "provider", default="auto") == "auto":
+        yield Fault((*section, "model"), "needs compression.provider beside it while agent.provider is auto")
     mark = _at(data, *section, "trigger_messages", default=0)
     kept = _at(data, *section, "keep_recent", default=0)
     if not isinstance(mark, int) or not isinstance(kept, int):
