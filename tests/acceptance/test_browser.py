@@ -16,7 +16,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo, say
-from tests.emulators.server import Stall
+from tests.emulators.server import JsonObject, Stall
 from tests.servers import find_program, free_port
 
 pytestmark = pytest.mark.browser
@@ -71,11 +71,12 @@ async def emulator() -> AsyncIterator[OpenAIEmulator]:
 
 
 @asynccontextmanager
-async def daemon_in(folder: Path, base_url: str, **http: str) -> AsyncIterator[Daemon]:
+async def daemon_in(folder: Path, base_url: str, *, http: JsonObject | None = None, **extra: object) -> AsyncIterator[Daemon]:
     port = free_port()
     config = folder / "clew.yaml"
     model = {"kind": "openai", "base_url": base_url, "model": "any", "context_window": 32768}
-    config.write_text(json.dumps({"data_dir": str(folder / "data"), "http": {"port": port} | http, "providers": {"model": model}}))
+    values = {"data_dir": str(folder / "data"), "http": {"port": port} | (http or {}), "providers": {"model": model}}
+    config.write_text(json.dumps(values | extra))
     daemon = Daemon(config, f"http://127.0.0.1:{port}/")
     await daemon.start()
     try:
@@ -277,6 +278,26 @@ async def test_what_is_too_long_is_said_and_kept(daemon: Daemon, context: Browse
 
 
 @pytest.mark.asyncio
+async def test_what_is_refused_says_so_and_can_be_written_again(tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext) -> None:
+    async with daemon_in(tmp_path, emulator.base_url, limits={"queued_per_chat": 1}) as daemon:
+        hold = emulator.hold()
+        page = await open_page(context, daemon)
+        await say_on(page, "runs")
+        await hold.reached.wait()
+        await say_on(page, "waits")
+        await expect(page.locator(".user[data-state=sent]")).to_have_count(2)
+        await say_on(page, "one too many")
+        refused = page.locator(".user[data-state=failed]")
+        await expect(refused).to_contain_text("Not taken")
+        await refused.locator(".again").click()
+        await expect(page.locator("#text")).to_have_value("one too many")
+        hold.release()
+        await expect(page.locator(".assistant")).to_contain_text(["could not take", "runs", "waits"])
+        await page.locator("#text").press("Enter")
+        await expect(page.locator(".assistant").last).to_contain_text("one too many")
+
+
+@pytest.mark.asyncio
 async def test_older_messages_are_loaded_where_one_reads(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
     page = await open_page(context, daemon)
     # Commands are answered without the model; 120 of them are more than a page is given at first.
@@ -298,7 +319,7 @@ async def test_older_messages_are_loaded_where_one_reads(daemon: Daemon, context
 
 @pytest.mark.asyncio
 async def test_with_a_token_the_page_asks_once(tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext) -> None:
-    async with daemon_in(tmp_path, emulator.base_url, token="open sesame") as daemon:
+    async with daemon_in(tmp_path, emulator.base_url, http={"token": "open sesame"}) as daemon:
         page = await context.new_page()
         await page.goto(daemon.url)
         await page.locator("#token").fill("wrong")
