@@ -45,7 +45,7 @@ from clew.upkeep import Upkeep
 log = structlog.get_logger()
 
 LOCAL = ("web", "terminal")
-"""Transports that are always there."""
+"""Transports that are there unless the config turns them off."""
 GRACE = 20.0
 """Seconds that running turns have to end when the daemon stops; those that do not are resumed at the next start."""
 FLUSH = 10.0
@@ -260,7 +260,7 @@ class Service:
 def _sections(config: Config) -> dict[str, TransportSection]:
     kinds = registry("clew.transports")
     local = {name: TransportSection(kind=name, name=name, enabled=True, settings=kinds[name].Config()) for name in LOCAL}
-    return {name: section for name, section in {**local, **config.transports}.items() if section.enabled or name in LOCAL}
+    return {name: section for name, section in {**local, **config.transports}.items() if section.enabled}
 
 
 def _build(section: TransportSection) -> Transport:

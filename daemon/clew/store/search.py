@@ -1,7 +1,7 @@
 """Search: who may see a text is a term of the MATCH and a condition of the SQL that finds it."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -98,23 +98,14 @@ def _neighbours(db: sqlite3.Connection, scope: Scope, hits: Sequence[Candidate])
     places = {(hit.session, hit.seq) for hit in hits}
     wanted = {(s, seq + d) for s, seq in places for d in range(-NEIGHBOURS, NEIGHBOURS + 1)} - places
     allowed, values = _allowed(scope)
-    found = []
-    for session, seqs in _by_session(wanted).items():
-        marks = ", ".join("?" * len(seqs))
-        rows = db.execute(
-            f"SELECT {_COLUMNS} FROM messages AS m JOIN chats AS c ON c.id = m.chat"
-            f" WHERE m.session = ? AND m.seq IN ({marks}) AND {allowed}",
-            (session, *seqs, *values),
-        )
-        found += [_candidate(scope, row, 0.0) for row in rows]
-    return found
-
-
-def _by_session(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    grouped: dict[str, list[int]] = {}
-    for session, seq in sorted(places):
-        grouped.setdefault(session, []).append(seq)
-    return grouped
+    if not wanted:
+        return []
+    pairs = ", ".join("(?, ?)" for _ in wanted)
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM messages AS m JOIN chats AS c ON c.id = m.chat WHERE (m.session, m.seq) IN (VALUES {pairs}) AND {allowed}",
+        (*(value for pair in sorted(wanted) for value in pair), *values),
+    )
+    return [_candidate(scope, row, 0.0) for row in rows]
 
 
 def _candidate(scope: Scope, row: Sequence[Any], rank: float) -> Candidate:

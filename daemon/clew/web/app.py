@@ -51,17 +51,12 @@ def build(service: Service) -> web.Application:
     Monitoring(service, door).mount(app)
     Api(service, door).mount(app)
     app.router.add_route("*", "/webhooks/{name}{tail:(/.*)?}", Webhooks(service).handle)
-    if _page_is_on(service):
-        sockets = ChatSockets(service, door)
-        app.router.add_get("/chat/ws", sockets.handle)
-        app.on_shutdown.append(lambda _: sockets.close())
+    sockets = ChatSockets(service, door)
+    app.router.add_get("/chat/ws", sockets.handle)
+    app.on_shutdown.append(lambda _: sockets.close())
+    if "web" in service.transports:
         Page(service, door).mount(app)
     return app
-
-
-def _page_is_on(service: Service) -> bool:
-    section = service.config.transports.get("web")
-    return section is None or section.enabled
 
 
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:

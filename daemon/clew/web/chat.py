@@ -262,6 +262,8 @@ class ChatSockets:
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         """`GET /chat/ws?chat=ID&after=SEQ`, and on the daemon's socket `?transport=terminal`."""
         address, sender = self._place(request)
+        if address.transport not in self._service.transports:
+            raise Problem(404, f"transports.{address.transport} is turned off in the config.")
         after = request.query.get("after") or "0"
         if not (after.isascii() and after.isdigit() and len(after) < 19):
             raise Problem(400, "after must be a whole number: the seq of the newest message that you have.")
