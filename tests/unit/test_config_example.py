@@ -93,4 +93,4 @@ def test_it_is_usable_offline_and_without_a_key() -> None:
     assert config.agent.provider == "auto"
     assert not config.providers["claude"].configured
     assert config.providers["none"].kind == "offline"
-    assert not any(section.enabled for name, section in config.transports.items() if name != "web")
+    assert [name for name, section in config.transports.items() if section.enabled] == ["web", "terminal"]
