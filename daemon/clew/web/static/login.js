@@ -19,7 +19,7 @@ export function offerLogin(done) {
       });
       if (!answer.ok) {
         const { error, hint } = await answer.json();
-        return complain(`${error} ${hint}`);
+        return complain(answer.status === 401 ? error : `${error} ${hint}`);
       }
     } catch {
       return complain("clew does not answer. Try again in a moment.");
