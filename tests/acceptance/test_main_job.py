@@ -29,6 +29,8 @@ MINIMUM = 512
 """Tokens of a prefix below which this model caches nothing."""
 IN_FLIGHT = 2
 """Messages a person has out at once."""
+MANY = 12
+"""Calls of one message that make more blocks, with their results, than a cache marker looks back over."""
 JOB = "ada-9001-schedule"
 SUMMARY = "Summary of the conversation so far:"
 FENCE = "⟦recalled"
@@ -88,6 +90,8 @@ class Model:
 
 def rounds(number: int) -> list[list[tuple[str, JsonObject]]]:
     """The tool calls for a message: rounds of calls made at the same time."""
+    if number % 100 == 77:
+        return [[("current_time", {})] * MANY]
     if number % 10 != 3:
         return []
     search: tuple[str, JsonObject] = ("session_search", {"query": f"{THINGS[number % len(THINGS)]} {PLACES[number % len(PLACES)]}"})
@@ -308,6 +312,14 @@ class Call:
         return [block.canonical for block in self.blocks[: self.accounting.markers[-1][0] + 1]]
 
     @property
+    def in_loop(self) -> bool:
+        return '"tool_result"' in self.blocks[-1].canonical
+
+    @property
+    def recall(self) -> list[str]:
+        return [block.canonical for block in self.blocks if FENCE in block.canonical and '"tool_result"' not in block.canonical]
+
+    @property
     def messages(self) -> list[str]:
         return [block.canonical for block in self.blocks if block.level == "messages" and FENCE not in block.canonical]
 
@@ -336,6 +348,8 @@ def check_cache(calls: Sequence[Call], compactions: int) -> None:
         assert after.base == before.base
         if after.summary == before.summary and len(after.messages) > len(before.messages):
             assert after.messages[: len(before.messages)] == before.messages
+        if after.in_loop:
+            assert after.recall == before.recall
         if after.marked[: len(before.marked)] == before.marked:
             assert after.accounting.read >= before.accounting.read + before.accounting.created
 
@@ -352,7 +366,7 @@ def check_recall(calls: Sequence[Call], records: Sequence[AnthropicRecord], plac
             FENCE not in block.canonical
             for call in calls
             for block in call.blocks
-            if block.level == "messages" and "tool_result" not in block.canonical
+            if block.level == "messages" and '"tool_result"' not in block.canonical
         )
 
 
