@@ -75,7 +75,8 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
     if word in CONTROL:
         return _stop(sender)
     if sender.queued >= limits.queued_per_chat:
-        return _refusal(f"{sender.queued} messages of this chat are waiting already; send it again when I have answered some")
+        waiting = "one message" if sender.queued == 1 else f"{sender.queued} messages"
+        return _refusal(f"{waiting} of this chat must be answered first; send it again then")
     return Verdict(kind="command" if is_command(item.text) else "message")
 
 

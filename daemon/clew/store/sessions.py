@@ -152,7 +152,9 @@ def delete(db: sqlite3.Connection, session: str) -> int:
         raise UsageError(f"A turn of session {session} is running.", hint="Wait for its reply, or write /stop in its chat, then try again.")
     gone = transcript.forget(db, session)
     db.execute("DELETE FROM outbox WHERE session = ? AND state != 'sending'", (session,))
-    db.execute("UPDATE inbox SET text = '' WHERE turn IN (SELECT id FROM turns WHERE session = ?)", (session,))
+    turns_of = "SELECT id FROM inbox WHERE turn IN (SELECT id FROM turns WHERE session = ?)"
+    db.execute(f"DELETE FROM timeline WHERE inbox IN ({turns_of})", (session,))
+    db.execute(f"UPDATE inbox SET text = '' WHERE id IN ({turns_of})", (session,))
     db.execute("UPDATE chats SET session = NULL WHERE session = ?", (session,))
     db.execute("DELETE FROM sessions WHERE id = ?", (session,))
     return gone

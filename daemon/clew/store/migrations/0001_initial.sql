@@ -305,7 +305,7 @@ CREATE INDEX outbox_turn ON outbox (turn);
 CREATE INDEX outbox_address ON outbox (address, number);
 
 CREATE TABLE timeline (                             -- what was said at an address, both ways, in the order of commits
-  seq INTEGER PRIMARY KEY,
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,            -- never used twice: clients ask for what is behind the last one they saw
   address TEXT NOT NULL,
   inbox INTEGER REFERENCES inbox ON DELETE CASCADE,
   outbox INTEGER REFERENCES outbox ON DELETE CASCADE
