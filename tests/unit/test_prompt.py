@@ -21,7 +21,7 @@ from clew.context.prompt import (
 from clew.context.tokens import TOOL_PROMPT_TOKENS
 from clew.context.view import Rendered, head
 from clew.messages import Text, ToolResult
-from clew.request import Request, ToolSpec
+from clew.request import PromptMessage, Request, ToolSpec
 from tests.threads import numbered
 
 HEAD = head(UTC, "", direct=True)
@@ -141,6 +141,12 @@ def test_the_deepest_cached_block_is_marked_in_front_of_the_newest() -> None:  #
     assert labels(marked(second, first)) == [("M1", "base", (0, 0)), ("M3", "messages", (0, 0)), ("M4", "messages", (2, 0))]
     third = parts(numbered(5).window())
     assert labels(marked(third, first, second))[1] == ("M3", "messages", (2, 0))
+
+
+def test_the_same_words_of_somebody_else_are_another_prefix() -> None:  # P28
+    by_user, by_model = (Request((), (PromptMessage(role, (Text("yes"),)),)) for role in ("user", "assistant"))
+    assert prefixes(by_user)[0].hash != prefixes(by_model)[0].hash
+    assert prefixes(by_user, account="a")[0].hash != prefixes(by_user, account="b")[0].hash
 
 
 def test_a_request_sent_again_has_one_marker_on_its_newest_block() -> None:  # P28

@@ -55,6 +55,24 @@ def test_the_same_id_twice_in_a_thread_is_made_unique() -> None:  # P11
     assert sent == answered == ["c", "c_3", "c_5"]
 
 
+def test_an_id_that_was_made_unique_is_not_taken_by_another() -> None:  # P11
+    thread = Thread()
+    for call_id in ("c", "c_5", "c"):
+        thread.round(call_id)
+    sent = [block.id for message in thread.window() for block in message.blocks if isinstance(block, ToolCall)]
+    assert sent == ["c", "c_5", "c_5_5"]
+
+
+def test_the_first_of_two_results_counts() -> None:  # P11
+    thread = Thread()
+    thread.calls("c")
+    thread.result("c", "first")
+    thread.result("c", "second")
+    made = window(thread.rows)
+    assert made.messages[1].blocks == (ToolResult("c", "find", "first"),)
+    assert made.repairs == ("message m3: a result without its call",)
+
+
 def test_two_calls_with_one_id_in_a_message_are_one_call() -> None:  # P11
     thread = Thread()
     thread.calls("c", "c")
