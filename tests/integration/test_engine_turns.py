@@ -144,7 +144,7 @@ async def test_the_queue_of_a_chat_is_bounded_and_a_refusal_is_said(tmp_path: Pa
             receipts = await world.desk.accept(*(world.desk.message(f"waiting {n}") for n in range(3)))
             assert [receipt.status for receipt in receipts] == ["stored", "stored", "refused"]
             await world.desk.until(lambda: len(world.desk.sent) == 1)
-            assert "2 messages of this chat are waiting already" in world.desk.sent[0].text
+            assert "2 messages of this chat must be answered first" in world.desk.sent[0].text
             held.release()
             await world.desk.until(lambda: len(world.desk.sent) == 4)
         assert not any("waiting 2" in str(body) for body in world.replies)

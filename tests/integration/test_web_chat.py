@@ -263,7 +263,7 @@ async def test_a_full_chat_refuses_with_the_message_named(tmp_path: Path, emulat
         await tab.until("ack", id="m2")
         await tab.say("m3", "too many")
         error = await tab.until("error", id="m3")
-        assert "waiting" in error["text"]
+        assert "must be answered first" in error["text"]
         hold.release()
         await tab.until("message", in_reply_to="m2")
 
