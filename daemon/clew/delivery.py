@@ -20,6 +20,8 @@ SIDE_BY_SIDE = 8
 """Chats of one transport that are served at the same time."""
 RETRY_BASE, RETRY_CAP = 1.0, 300.0
 """Seconds; the first and the longest wait before a delivery is tried again."""
+SEND = 120.0
+"""Seconds a transport may take over one delivery; its own, shorter bounds come first."""
 LOOK = 30.0
 """Seconds between looks at the outbox when nothing was reported."""
 HINTS = 1000
@@ -82,7 +84,8 @@ class Delivering:
     async def _send(self, delivery: Delivery) -> None:
         logger = log.bind(transport=self._name, address=str(delivery.address), id=delivery.id, session=delivery.session, turn=delivery.turn)
         try:
-            sent = await self._transport.send(delivery)
+            async with asyncio.timeout(SEND):
+                sent = await self._transport.send(delivery)
             result = Settlement("sent", sent.ref, sent_parts=len(delivery.parts))
             logger.info("outbox.sent", parts=len(delivery.parts), attempt=delivery.attempt)
             self._metrics.messages.labels(self._name, "out").inc()
@@ -95,6 +98,9 @@ class Delivering:
         except Unknown as unknown:
             result = await self._resolved(delivery, str(unknown))
             logger.warning("outbox.unknown", reason=str(unknown), state=result.state)
+        except TimeoutError:
+            result = await self._resolved(delivery, f"the transport did not answer within {SEND:.0f} s")
+            logger.warning("outbox.unknown", reason=result.reason, state=result.state)
         except Exception as error:
             result = self._again(delivery, f"{type(error).__name__}: {error}", None)
             logger.warning("outbox.retry", reason=result.reason, attempt=delivery.attempt)

@@ -67,11 +67,11 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
     size = len(item.text.encode("utf-8"))
     if size > limits.message_bytes:
         return _refusal(f"it has {size:,} bytes, and {limits.message_bytes:,} are the most I take")
-    if not item.text.strip():
+    if not item.text.strip() and not item.attachments:
         return _refusal("it is empty")
     if item.kind != "message":
         return Verdict(kind=item.kind)
-    word = item.text.split(maxsplit=1)[0].lower()
+    word = item.text.partition(" ")[0].strip().lower()
     if word in CONTROL:
         return _stop(sender)
     if sender.queued >= limits.queued_per_chat:

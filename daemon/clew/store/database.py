@@ -214,6 +214,7 @@ def _prepare(db: sqlite3.Connection, path: Path, now: float, read_only: bool) ->
         )
     if read_only:
         return
+    path.chmod(0o600)  # SQLite gives its -wal and -shm files the same mode
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA foreign_keys = ON")
     db.execute("PRAGMA journal_size_limit = 67108864")

@@ -104,7 +104,7 @@ def _start(
     turn = new_id()
     first_seq = 0
     if kind in ("message", "job"):
-        stored = transcript.append(db, session, chat, turn, (_spoken(item, now) for item in items))
+        stored = transcript.append(db, session, chat, turn, [_spoken(db, item, now) for item in items])
         first_seq = stored[0].seq
         db.executemany(
             "UPDATE attachments SET message = ? WHERE inbox = ?",
@@ -122,10 +122,12 @@ def _start(
     return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, resumed=False)
 
 
-def _spoken(item: Item, now: float) -> NewMessage:
-    """The user message of an inbox row. Its time is when it arrived, never later than now."""
+def _spoken(db: sqlite3.Connection, item: Item, now: float) -> NewMessage:
+    """The user message of an inbox row, with a line for each attachment. Its time is when it arrived, never later than now."""
+    attached = db.execute("SELECT name, mime, size FROM attachments WHERE inbox = ? ORDER BY rowid", (item.id,))
+    lines = tuple(Text(f"(attached, but not readable yet: {name}, {mime}, {size:,} bytes)") for name, mime, size in attached)
     metadata = {"client_id": item.client_id, "inbox": item.id} | ({"job": item.job} if item.job else {})
-    return NewMessage("user", (Text(item.text),), min(item.received, now), item.person, item.sender_name, metadata)
+    return NewMessage("user", (Text(item.text), *lines), min(item.received, now), item.person, item.sender_name, metadata)
 
 
 def _claim(
