@@ -71,8 +71,7 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
         return _refusal("it is empty")
     if item.kind != "message":
         return Verdict(kind=item.kind)
-    word = item.text.partition(" ")[0].strip().lower()
-    if word in CONTROL:
+    if first_word(item.text) in CONTROL:
         return _stop(sender)
     if sender.queued >= limits.queued_per_chat:
         waiting = "one message" if sender.queued == 1 else f"{sender.queued} messages"
@@ -90,9 +89,14 @@ def _stop(sender: Sender) -> Verdict:
     return Verdict(kind="control", reply="Stopping.", stop=sender.running)
 
 
+def first_word(text: str) -> str:
+    """The first word in lower case, empty where there is none."""
+    return text.split(maxsplit=1)[0].lower() if text.strip() else ""
+
+
 def is_command(text: str) -> bool:
     """A line that begins with one slash and a letter; paths such as /etc/hosts and comments are not commands."""
-    word = text.split(maxsplit=1)[0] if text.strip() else ""
+    word = first_word(text)
     return len(word) > 1 and word[0] == "/" and word[1:].replace("_", "").isalpha()
 
 
