@@ -1,16 +1,20 @@
 """`clew status`."""
 
 from collections.abc import Iterator, Mapping
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 
 import click
 
 from clew.cli.client import running
-from clew.cli.options import asynchronous, config_option, json_option, settings
+from clew.cli.options import asynchronous, config_option, json_option, local, settings, zone
 from clew.cli.output import harmless, print_json
 from clew.config import Config
 from clew.errors import ClewError
+
+TIMES = ("since",)
+"""Values that are seconds since the epoch."""
 
 
 @click.command()
@@ -24,7 +28,7 @@ def status(path: Path | None, as_json: bool) -> None:
         print_json({"running": answer is not None, **(answer or {})})
     if answer is None:
         raise ClewError(f"no daemon runs on {config.data_dir}.", hint="`clew run` starts one.")
-    for line in () if as_json else _lines(answer):
+    for line in () if as_json else _lines(answer, zone(config)):
         click.echo(line)
 
 
@@ -35,14 +39,14 @@ async def _ask(config: Config) -> dict[str, Any] | None:
     return answer
 
 
-def _lines(values: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+def _lines(values: Mapping[str, Any], where: tzinfo | None, indent: str = "") -> Iterator[str]:
     for name, value in values.items():
         title = harmless(str(name)).replace("_", " ")
         if isinstance(value, Mapping):
             yield f"{indent}{title}:"
-            yield from _lines(value, indent + "  ")
+            yield from _lines(value, where, indent + "  ")
         else:
-            yield f"{indent}{title}: {_said(value)}"
+            yield f"{indent}{title}: {_said(value) if name not in TIMES else f'{local(value, where):%Y-%m-%d %H:%M:%S}'}".rstrip()
 
 
 def _said(value: Any) -> str:

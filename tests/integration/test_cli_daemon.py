@@ -1,0 +1,272 @@
+"""The command line beside a daemon, and the daemon as a process."""
+
+import asyncio
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clew.store import Decide, Verdict
+from clew.store.sqlite import SqliteStore
+from clew.transport import Address, Inbound
+from tests.unit.test_cli import CLEW, called
+
+ENV = {key: value for key, value in os.environ.items() if key in ("PATH", "PYTHONPATH", "HOME")}
+JOB = "{name: morning, cron: '30 8 * * *', timezone: Asia/Tokyo, prompt: hi, deliver_to: 'web:local'}"
+QUIET = "No model is configured"
+
+
+def written(folder: Path, more: str = "") -> Path:
+    path = folder / "clew.yaml"
+    path.write_text(f"data_dir: {folder / 'data'}\nhttp: {{port: 0}}\nproviders: {{none: {{kind: offline}}}}\n{more}\n")
+    return path
+
+
+def started(config: Path) -> subprocess.Popen[str]:
+    command = [*CLEW, "run", "--config", str(config)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline()
+
+
+def asks(code: str) -> Decide:
+    return lambda item, sender: Verdict(refused="unknown sender", pair=code)
+
+
+async def ask_for_access(path: Path) -> None:
+    """Two people knock: mqtt:eve with the code AAAAAA, mqtt:mallory with BBBBBB."""
+    store = await SqliteStore.open(path, time.time())
+    for name, code in (("eve", "AAAAAA"), ("mallory", "BBBBBB")):
+        knock = Inbound(f"mqtt/{name}/1", Address("mqtt", name), name, "let me in", sender_name=name)
+        await store.accept("mqtt", [knock], None, time.time(), asks(code))
+    await store.close()
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The config of a daemon that runs."""
+    path = written(tmp_path_factory.mktemp("daemon"), f"schedule: [{JOB}]\nagent: {{compression: {{keep_recent: 2}}}}")
+    (path.parent / "data").mkdir(mode=0o700)
+    asyncio.run(ask_for_access(path.parent / "data" / "clew.db"))
+    process = started(path)
+    assert first_line(process).startswith("clew is ready: http://127.0.0.1:")
+    yield path
+    process.terminate()
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+
+
+class Command:
+    """Calls commands with this config, as a user would from a script."""
+
+    def __init__(self, config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._config = config
+        self._capsys = capsys
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, *args: str, stdin: str = "") -> tuple[int, str, str]:
+        self._monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        return called(self._capsys, "--config", str(self._config), *args)
+
+    def ok(self, *args: str, stdin: str = "") -> str:
+        code, out, err = self(*args, stdin=stdin)
+        assert code == 0, err
+        return out
+
+    def talk(self, *lines: str) -> str:
+        """A new session in which these lines were said. Returns its id."""
+        shown = self.ok("chat", "--json", stdin="".join(f"{line}\n" for line in lines))
+        return str(json.loads(shown.splitlines()[0])["session"])
+
+
+@pytest.fixture
+def clew(config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    return Command(config, capsys, monkeypatch)
+
+
+# Chat --------------------------------------------------------------------------------------------------------------
+
+
+def test_each_line_is_a_message_and_the_end_waits_for_the_replies(clew: Command) -> None:
+    code, out, err = clew("chat", "--title", "Lines", stdin="one\n\ntwo\r\n/status\nthree")
+    assert code == 0
+    assert err.startswith("session ")
+    assert err.endswith(" · Lines\n")
+    assert out.count(QUIET) == 3
+    assert "In view: 4 messages" in out
+    assert "\x1b" not in out + err
+
+
+def test_json_lines_are_objects(clew: Command) -> None:
+    begun, reply = (json.loads(line) for line in clew.ok("chat", "--json", stdin="hello\n").splitlines())
+    assert begun["type"] == "session"
+    assert (reply["type"], reply["role"]) == ("message", "assistant")
+    assert QUIET in reply["text"]
+
+
+def test_a_line_that_is_too_long_is_refused_and_the_rest_goes_on(clew: Command) -> None:
+    code, out, err = clew("chat", stdin="x" * 200_000 + "\nshort\n")
+    assert code == 1
+    assert "longer than 131,072 bytes" in err
+    assert out.count(QUIET) == 1
+
+
+def test_a_session_is_continued_by_order_or_by_the_beginning_of_its_id(clew: Command) -> None:  # P3
+    first, second = clew.talk("one"), clew.talk("two")
+    assert first != second
+    for args, session in ((["--continue"], second), (["--resume", first[:8]], first), (["--session", second], second)):
+        assert json.loads(clew.ok("chat", "--json", *args))["session"] == session
+    clew.ok("chat", "--resume", first, stdin="three\n")
+    assert json.loads(clew.ok("chat", "--json", "--continue"))["session"] == first
+    assert clew("chat", "--resume", "nowhere")[0] == 3
+    assert clew("chat", "--continue", "--title", "x")[0] == 2
+
+
+# Sessions ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_listed_id_is_accepted_everywhere(clew: Command) -> None:  # P3, P4
+    clew.talk("the aubergine ledger")
+    for row in json.loads(clew.ok("session", "list", "--json")):
+        for command in ("show", "export", "compactions", "verify"):
+            assert clew("session", command, row["id"])[0] == 0
+        assert row["id"] in clew.ok("sessions", "list")
+
+
+def test_search_shows_where_and_what(clew: Command) -> None:  # P4
+    session = clew.talk("the aubergine ledger is in the blue drawer")
+    (hit,) = [each for each in json.loads(clew.ok("session", "search", "blue drawer", "--json")) if each["role"] == "user"]
+    assert (hit["session"], hit["text"]) == (session, "the aubergine ledger is in the blue drawer")
+    assert f"{session} #1 " in clew.ok("session", "search", "blue drawer", "--person", "owner")
+    assert clew("session", "search", "blue drawer", "--chat", "mqtt:ada")[0] == 3
+    assert clew("session", "search", "blue drawer", "--session", session)[0] == 3  # it is in view there
+    assert clew("session", "search", "unheard of")[0] == 3
+    assert clew("session", "search", "x", "--chat", "a:b", "--person", "c")[0] == 2
+
+
+def test_an_export_comes_back_equal(clew: Command, tmp_path: Path) -> None:  # P4
+    session = clew.talk("to be kept", "/compact", "and this")
+    file = tmp_path / "talk.json"
+    assert clew("session", "export", session, "--output", str(file))[:2] == (0, "")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [*tmp_path.iterdir()] == [file]
+    assert clew("session", "import", str(file))[0] == 2  # it is here already
+    assert clew("session", "delete", session)[0] == 2  # nobody to ask
+    clew.ok("session", "delete", session, "--yes")
+    assert clew("session", "show", session)[0] == 3
+    assert clew.ok("session", "import", "-", stdin=file.read_text()) == f"{session}\n"
+    assert clew.ok("session", "export", session) == file.read_text()
+    assert clew("session", "import", "-", stdin='{"clew": 1, "session": {}}')[0] == 2
+
+
+def test_compact_now_and_look_at_what_became_of_it(clew: Command) -> None:  # P4, P6, P24
+    session = clew.talk("one", "two", "three")
+    assert "4 messages would become a summary, 2 would stay" in clew.ok("session", "compact", session, "--preview")
+    assert "never compacted" in clew("session", "compactions", session)[2]
+    assert "4 messages became a summary; the window holds 3 messages now" in clew.ok("session", "compact", session, "--focus", "numbers")
+    assert "nothing to compact" in clew.ok("session", "compact", session)
+    (done,) = json.loads(clew.ok("session", "compactions", session, "--json"))
+    assert (done["number"], done["to_seq"], done["trigger"]) == (1, 4, "command")
+    assert clew.ok("session", "compactions", session, "1").strip() == done["text"].strip()
+    assert clew("session", "compactions", session, "2")[0] == 3
+    shown = clew.ok("session", "show", session)
+    assert shown.index("    two") < shown.index("[compressed summary] of messages 1-4") < shown.index("    three")
+    assert json.loads(clew.ok("session", "show", session, "--json", "--limit", "1"))["messages"][0]["seq"] == 6
+    assert clew.ok("session", "verify", session) == f"{session}: ok\n"
+
+
+# The rest ----------------------------------------------------------------------------------------------------------
+
+
+def test_who_knocked_is_let_in_or_not(clew: Command) -> None:
+    assert [each["identity"] for each in json.loads(clew.ok("access", "list", "--json"))] == ["mqtt:eve", "mqtt:mallory"]
+    assert clew.ok("access", "approve", "aaaaaa", "--role", "guest") == "mqtt:eve may talk to clew now, as guest\n"
+    assert clew.ok("access", "deny", "mqtt:mallory") == "mqtt:mallory may not talk to clew\n"
+    assert "Nobody waits" in clew("access", "list")[2]
+    assert "mqtt:eve" in clew.ok("access", "list", "--all")
+    assert clew("access", "approve", "ZZZZZZ")[0] == 3
+
+
+def test_a_job_is_run_by_hand(clew: Command) -> None:
+    assert "has not run yet" in clew("cron", "history", "morning")[2]
+    clew.ok("cron", "run", "morning")
+    assert [each["outcome"] for each in json.loads(clew.ok("cron", "history", "morning", "--json"))] in (["fired"], ["done"])
+    (job,) = json.loads(clew.ok("cron", "list", "--json"))
+    assert (job["last"] in ("fired", "done"), job["enabled"], len(job["next"])) == (True, True, 5)
+    assert clew("cron", "run", "evening")[0] == clew("cron", "history", "evening")[0] == 3
+
+
+def test_status_and_doctor_of_a_daemon_that_runs(clew: Command) -> None:
+    status = json.loads(clew.ok("status", "--json"))
+    assert (status["running"], status["ready"]) == (True, True)
+    assert "ready: yes" in clew.ok("status")
+    assert "a daemon runs and answers" in clew.ok("doctor")
+    assert clew.ok("db", "check").endswith(": ok\n")
+    assert clew("outbox", "list")[0] == 0
+
+
+def test_a_second_daemon_is_told_so(config: Path) -> None:
+    ended = subprocess.run([*CLEW, "run", "--config", str(config)], capture_output=True, text=True, env=ENV, check=False)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "another clew uses this data directory" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+# The process: BO-096 -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_an_idle_daemon(tmp_path: Path, number: signal.Signals) -> None:
+    process = started(written(tmp_path))
+    first_line(process)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    assert '"daemon.stopped"' in err
+    assert not (tmp_path / "data" / "clew.sock").exists()
+
+
+def test_a_failed_start_ends_with_a_plain_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        config = written(tmp_path)
+        config.write_text(config.read_text().replace("port: 0", f"port: {taken.getsockname()[1]}"))
+        process = started(config)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (1, "")
+    assert "Cannot listen on 127.0.0.1:" in err
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_ends_a_chat_in_lines(tmp_path: Path) -> None:
+    command = [*CLEW, "chat", "--config", str(written(tmp_path))]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    assert process.stderr
+    assert process.stderr.readline().startswith("session ")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+
+
+def test_without_a_daemon_a_chat_brings_its_own_and_the_next_command_sees_it(tmp_path: Path) -> None:
+    config = written(tmp_path)
+    command = [*CLEW, "chat", "--config", str(config)]
+    ended = subprocess.run(command, input="hello\n", capture_output=True, text=True, env=ENV, check=True)
+    assert ended.stdout.startswith(QUIET)
+    command = [*CLEW, "session", "list", "--json", "--config", str(config)]
+    (row,) = json.loads(subprocess.run(command, capture_output=True, text=True, env=ENV, check=True).stdout)
+    assert row["messages"] == 2
+    assert not (tmp_path / "data" / "clew.sock").exists()
