@@ -41,13 +41,13 @@ class Command:
 
 async def answer(rooms: Rooms, claim: Claim) -> Answer:
     """Run the command of a claim."""
-    word, _, rest = claim.items[0].text.strip().partition(" ")
+    word, *rest = claim.items[0].text.split(maxsplit=1)
     command = COMMANDS.get(word.lower())
     if command is None or command.run is None:
         return Answer(f"I do not know {word}. /help lists what I do know.")
     if claim.person is None or claim.person.role not in command.roles:
         return Answer(f"{word} is not for you here.")
-    return await command.run(rooms, claim, rest.strip())
+    return await command.run(rooms, claim, rest[0].strip() if rest else "")
 
 
 async def _help(rooms: Rooms, claim: Claim, rest: str) -> Answer:
