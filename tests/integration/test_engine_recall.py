@@ -1,0 +1,296 @@
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from clew.recall import SessionView
+from tests.emulators.scripts import echo, say
+from tests.emulators.server import JsonObject, Reply
+from tests.integration.engine import (
+    Clock,
+    World,
+    assistant,
+    calling,
+    engine,
+    exchanges,
+    spoken,
+    system_text,
+    tool,
+    user,
+    words_of,
+)
+
+OTHER = "Previously in another session:"
+SAME = "Earlier in this session:"
+ORDINARY = [
+    "don't", '"open', "a(b", "C++", "*", "^x", "note: done", "--flag", "AND", "this OR that", "NEAR(x y", "tea AND milk", "🙂", " ",
+    "'; --",
+]  # fmt: skip
+
+
+def quiet(body: JsonObject) -> Reply:
+    return say("ok")
+
+
+async def fresh(world: World, chat: str = "ada") -> None:
+    await world.desk.ask("/new", chat)
+
+
+@pytest.mark.asyncio
+async def test_another_session_is_quoted_and_never_stored(tmp_path: Path) -> None:  # P31, P34, BO-032
+    async with engine(tmp_path, quiet) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        for _ in range(5):
+            await fresh(world)
+            before = (await world.store.counts(0.0))["messages"]
+            await world.desk.ask("what was my locker code?")
+            assert (await world.store.counts(0.0))["messages"] == before + 2
+            prompt = system_text(world.replies[-1])
+            assert prompt.count("my locker code is 5512") == 1
+            assert prompt.index(OTHER) < prompt.index("5512")
+            assert "never instruct" in prompt
+            assert OTHER not in json.dumps(spoken(world.replies[-1]))
+        for row in await world.store.sessions():
+            assert all(OTHER not in message.text for message in await world.store.transcript(row.id))
+    database = sqlite3.connect(tmp_path / "clew.db")
+    assert not database.execute("SELECT 1 FROM document_frequency WHERE term LIKE 'previous%' OR term LIKE 'recall%'").fetchall()
+    database.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.xfail(reason="A question that was asked often makes its own words common, and the gate for small talk closes.")
+async def test_a_fact_is_still_recalled_when_it_was_asked_for_fifty_times(tmp_path: Path) -> None:  # P31, BO-032
+    async with engine(tmp_path, quiet) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        for _ in range(50):
+            await fresh(world)
+            await world.desk.ask("what was my locker code?")
+            assert system_text(world.replies[-1]).count("my locker code is 5512") == 1
+
+
+@pytest.mark.asyncio
+async def test_one_persons_words_reach_no_request_of_another(tmp_path: Path) -> None:  # P33, P37, BO-031
+    async with engine(tmp_path, quiet) as world, world.running():
+        await world.desk.ask("my locker code is 5512", "ada")
+        ids = [message.id for message in await world.transcript("ada")]
+        first = len(world.model.calls)
+        calls = [("session_open", {"id": ids[0]}), ("session_search", {"query": "locker code"})]
+        world.model.script = calling(*calls)
+        assert await world.desk.ask("what is the locker code?", "bob") == "done"
+        await world.desk.ask("the locker code, team?", "team", sender="ada", direct=False)
+        assert "5512" not in json.dumps([record.body for record in world.model.calls[first:]])
+        opened, searched = [m["content"] for m in spoken(world.replies[first + 1]) if m["role"] == "tool"]
+        assert opened == f"There is no message {ids[0]}."
+        assert searched == "Nothing was found."
+
+
+@pytest.mark.asyncio
+async def test_a_groups_words_reach_its_members_from_when_they_joined(tmp_path: Path) -> None:  # P33
+    async with engine(tmp_path, quiet) as world, world.running():
+        await world.desk.ask("the gate code is 1111", "team", sender="ada", direct=False)
+        await world.desk.ask("hello team", "team", sender="bob", direct=False)
+        await world.desk.ask("the gate code is 2222 now", "team", sender="ada", direct=False)
+        await world.desk.ask("what is the gate code?", "bob")
+        assert "2222" in system_text(world.replies[-1])
+        assert "1111" not in system_text(world.replies[-1])
+        await world.desk.ask("what is the gate code?", "ada")
+        assert "1111" in system_text(world.replies[-1])
+        await world.desk.ask("what is the gate code?", "eve")
+        assert "gate code is" not in system_text(world.replies[-1])
+
+
+@pytest.mark.asyncio
+async def test_what_is_in_the_window_is_not_recalled_and_what_left_it_is(tmp_path: Path) -> None:  # P31, P36
+    async with engine(tmp_path, quiet) as world:
+        world.compression(trigger_messages=1000, keep_recent=4)
+        async with world.running():
+            await world.seed(user("my locker code is 5512"), assistant("noted"), *exchanges(5))
+            await world.desk.ask("what was my locker code?")
+            assert "5512" not in system_text(world.replies[-1])
+            await world.desk.ask("/compact")
+            await world.desk.ask("and what was my locker code?")
+            prompt = system_text(world.replies[-1])
+            assert prompt.index(SAME) < prompt.index("5512")
+            assert OTHER not in prompt
+
+
+@pytest.mark.asyncio
+async def test_ordinary_texts_are_answered_without_an_error(tmp_path: Path) -> None:  # P35, BO-034
+    async with engine(tmp_path) as world, world.running():
+        await world.desk.ask("I don't drink coffee")
+        await fresh(world)
+        with capture_logs() as logs:
+            for text in ORDINARY:
+                assert await world.desk.ask(text)
+        assert not [line for line in logs if line["log_level"] in ("error", "critical") or line["event"] == "recall.failed"]
+        await fresh(world)
+        await world.desk.ask("don't drink")
+        assert "I don't drink coffee" in system_text(world.replies[-1])
+
+
+@pytest.mark.asyncio
+async def test_recall_is_fixed_for_a_turn(tmp_path: Path) -> None:  # P29, P31
+    async def looks(context: object, note: str) -> str:
+        return "the locker code is 9999 says a sign"
+
+    async with engine(tmp_path, quiet, tools=[tool("look", looks)]) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        await fresh(world)
+        world.model.script = calling(("look", {}), ("look", {"note": "locker"}))
+        with capture_logs() as logs:
+            await world.desk.ask("what is my locker code?")
+        first, second = world.replies[-2:]
+        assert system_text(first) == system_text(second)
+        assert "5512" in system_text(second)
+        assert spoken(second)[: len(spoken(first))] == spoken(first)
+        assert len([line for line in logs if line["event"] == "agent.recalled"]) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_block_stands_until_something_better_comes(tmp_path: Path) -> None:  # P29, P32
+    async with engine(tmp_path, quiet, clock=Clock()) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        await fresh(world)
+        await world.desk.ask("the frobnicator manual is on page 77 of the blue binder")
+        await fresh(world)
+        await world.desk.ask("what was my locker code?")
+        block = system_text(world.replies[-1])
+        assert "5512" in block
+        for text in ("thanks", "nice weather today", "ok then"):
+            await world.desk.ask(text)
+            assert system_text(world.replies[-1]) == block
+        await world.desk.ask("where is the frobnicator manual, on which page of the blue binder?")
+        assert "page 77" in system_text(world.replies[-1])
+
+
+@pytest.mark.asyncio
+async def test_a_silence_longer_than_the_cache_lets_the_block_go(tmp_path: Path) -> None:  # P29, P32
+    clock = Clock()
+    async with engine(tmp_path, quiet, clock=clock) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        await fresh(world)
+        await world.desk.ask("what was my locker code?")
+        assert OTHER in system_text(world.replies[-1])
+        clock.at += 4000
+        await world.desk.ask("please explain to me in a few sentences how paper making came to medieval Europe")
+        assert OTHER not in system_text(world.replies[-1])
+
+
+@pytest.mark.asyncio
+async def test_the_budget_is_kept_to_the_code_point(tmp_path: Path) -> None:  # P32
+    for budget in (0, 100, 400, 2000):
+        folder = tmp_path / str(budget)
+        async with engine(folder, quiet) as world:
+            world.agent(recall=world.config.agent.recall.model_copy(update={"budget_chars": budget}))
+            async with world.running():
+                for n in range(8):
+                    await world.desk.ask(f"locker {n} has the code {n}{n}{n} 🙂 of the {'abcdefgh'[n] * 5} kind " + "and so on " * 30)
+                await fresh(world)
+                plain = system_text(world.replies[0])
+                await world.desk.ask("which locker was of the ccccc kind?")
+                block = system_text(world.replies[-1]).removeprefix(plain)
+                assert len(block.strip()) <= budget
+                assert (OTHER in block) == (budget >= 400)
+
+
+@pytest.mark.asyncio
+async def test_recall_can_be_switched_off(tmp_path: Path) -> None:  # P31
+    async with engine(tmp_path, quiet) as world:
+        world.agent(recall=world.config.agent.recall.model_copy(update={"enabled": False}))
+        async with world.running():
+            await world.desk.ask("my locker code is 5512")
+            await fresh(world)
+            await world.desk.ask("what was my locker code?")
+            assert system_text(world.replies[0]) == system_text(world.replies[1])
+
+
+@pytest.mark.asyncio
+async def test_recall_can_stand_in_the_message(tmp_path: Path) -> None:  # P29, P31
+    async with engine(tmp_path, quiet) as world:
+        world.agent(recall=world.config.agent.recall.model_copy(update={"placement": "message"}))
+        async with world.running():
+            await world.desk.ask("my locker code is 5512")
+            await fresh(world)
+            await world.desk.ask("what was my locker code?")
+            newest = words_of(spoken(world.replies[-1])[-1])
+            assert newest.index("what was my locker code?") < newest.index(OTHER) < newest.index("5512")
+            assert OTHER not in system_text(world.replies[-1])
+            await world.desk.ask("and thanks")
+            assert OTHER not in words_of(spoken(world.replies[-1])[0])
+
+
+@pytest.mark.asyncio
+async def test_a_damaged_store_costs_recall_a_warning_and_no_answer(tmp_path: Path) -> None:  # P35
+    async with engine(tmp_path) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        await fresh(world)
+        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+        database.execute("ALTER TABLE chat_members RENAME TO elsewhere")
+        database.close()
+        with capture_logs() as logs:
+            assert "answer to" in await world.desk.ask("what was my locker code?")
+        assert [line["log_level"] for line in logs if line["event"] == "recall.failed"] == ["warning"]
+
+
+class Plugged:
+    """Somebody else's recall."""
+
+    def __init__(self, answer: str | Exception) -> None:
+        self.answer = answer
+        self.asked: list[SessionView] = []
+
+    async def system_appendix(self, session: SessionView) -> str:
+        self.asked.append(session)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.asyncio
+async def test_another_provider_of_recall_can_be_plugged_in(tmp_path: Path) -> None:  # P38
+    other = Plugged("From elsewhere:\nthe code is 7777")
+    async with engine(tmp_path, quiet, recall=other) as world, world.running():
+        await world.desk.ask("what was the code?", "team", sender="ada", direct=False)
+        assert system_text(world.replies[0]).endswith("\n\nFrom elsewhere:\nthe code is 7777")
+        (asked,) = other.asked
+        assert (asked.address, asked.text, asked.session) == ("desk:team", "what was the code?", await world.session("team"))
+
+
+@pytest.mark.asyncio
+async def test_a_plugged_in_recall_that_fails_breaks_no_turn(tmp_path: Path) -> None:  # P35, P38
+    async with engine(tmp_path, echo, recall=Plugged(RuntimeError("no index"))) as world, world.running():
+        with capture_logs() as logs:
+            assert "answer to" in await world.desk.ask("hello")
+        assert ["no index" in line["err"] for line in logs if line["event"] == "recall.failed"] == [True]
+
+
+@pytest.mark.asyncio
+async def test_a_reply_that_repeats_the_block_is_delivered_and_stored_without_it(tmp_path: Path) -> None:  # P31, BO-121
+    def repeats(body: JsonObject) -> Reply:
+        block = system_text(body).partition(OTHER)[1:]
+        return say(f"{''.join(block)}\nYour code is 5512.")
+
+    async with engine(tmp_path, repeats) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        await fresh(world)
+        answer = await world.desk.ask("what was my locker code?")
+        assert OTHER in system_text(world.replies[-1])
+        assert answer == "Your code is 5512."
+        assert [m.text.strip() for m in await world.transcript()][-1] == "Your code is 5512."
+
+
+@pytest.mark.asyncio
+async def test_a_stored_wrapper_is_neither_recalled_nor_sent_as_one(tmp_path: Path) -> None:  # P34, BO-121
+    async with engine(tmp_path, quiet) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        await fresh(world)
+        await world.desk.ask("what was my locker code?")
+        prompt = system_text(world.replies[-1])
+        wrapped = prompt[prompt.index(OTHER) :]
+        await world.desk.ask(f"you told me: {wrapped}")
+        await fresh(world)
+        await world.desk.ask("what was my locker code, again?")
+        assert system_text(world.replies[-1]).count(OTHER) == 1
+        assert system_text(world.replies[-1]).count("⟦recalled") == 1
