@@ -3,38 +3,34 @@
 import asyncio
 import fcntl
 import os
-import pwd
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
-from tzlocal import get_localzone_name
 
 from clew import __version__, commands
 from clew.agent import Agent
+from clew.assembly import LOCAL, build_transport, people_of, plugged, providers_of, sections, zone_name
 from clew.bus import Bus
 from clew.clock import Time, new_id
 from clew.compactor import Compactor
-from clew.config import Config, TransportSection
+from clew.config import Config
 from clew.delivery import Delivering, Hints
 from clew.dispatcher import Dispatcher
 from clew.errors import ClewError
 from clew.inbox import Door, access_line, decider, pairing_code
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller
-from clew.plugins import registry
 from clew.prompting import Prompter
 from clew.providers import Provider
-from clew.providers.auto import Automatic
 from clew.recall import IndexRecall, RecallProvider
 from clew.scheduler import Scheduler
 from clew.sdnotify import notify, watchdog_interval
-from clew.store import Person
 from clew.store.sqlite import SqliteStore
 from clew.supervise import supervise
 from clew.tools import sessions
@@ -44,8 +40,6 @@ from clew.upkeep import Upkeep
 
 log = structlog.get_logger()
 
-LOCAL = ("web", "terminal")
-"""Transports that are there unless the config turns them off."""
 GRACE = 20.0
 """Seconds that running turns have to end when the daemon stops; those that do not are resumed at the next start."""
 FLUSH = 10.0
@@ -82,14 +76,14 @@ class Service:
         self.zone = zone
         self._started = self.time.steady()
         self.transports = {
-            name: Running(_build(section), False, "starting", self.time.wall()) for name, section in _sections(config).items()
+            name: Running(build_transport(section), False, "starting", self.time.wall()) for name, section in sections(config).items()
         }
         everything = {name: running.transport for name, running in self.transports.items()}
         self.hints = Hints(self.bus, everything)
         caller = ModelCaller(self.time, self.metrics)
-        tools = [*sessions.tools(store), *_plugged("clew.tools")]
+        tools = [*sessions.tools(store), *plugged("clew.tools")]
         self.tools = ToolRunner(tools, config.agent.approver, config.limits.tool_output_chars)
-        recall: RecallProvider = next(_plugged("clew.recall"), None) or IndexRecall(store, config.agent.recall, self.metrics)
+        recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, config.agent.recall, self.metrics)
         self.prompter = Prompter(store, config.agent, recall, [tool.spec for tool in self.tools.tools.values()], self.time, zone)
         self.compactor = Compactor(store, config.agent.compression, caller, summariser, self.time, ZoneInfo(zone), self.metrics)
         self.agent = Agent(
@@ -131,7 +125,7 @@ class Service:
             stack.enter_context(_locked(folder))
             store = await SqliteStore.open(folder / "clew.db", time.wall())
             stack.push_async_callback(store.close)
-            providers, summariser = _providers(config, time)
+            providers, summariser = providers_of(config, time)
             for provider in dict.fromkeys([*providers, summariser]):
                 stack.push_async_callback(provider.close)
                 await provider.prepare()
@@ -252,84 +246,6 @@ class Service:
         """The session of `address` that was used last."""
         found = await self.store.sessions(str(address), 1)
         return found[0].id if found else None
-
-
-# Building --------------------------------------------------------------------------------------------------------
-
-
-def _sections(config: Config) -> dict[str, TransportSection]:
-    kinds = registry("clew.transports")
-    local = {name: TransportSection(kind=name, name=name, enabled=True, settings=kinds[name].Config()) for name in LOCAL}
-    return {name: section for name, section in {**local, **config.transports}.items() if section.enabled}
-
-
-def _build(section: TransportSection) -> Transport:
-    transport: Transport = registry("clew.transports")[section.kind].build(section.name, section.settings)
-    return transport
-
-
-def _plugged(group: str) -> Iterator[Any]:
-    """What the installed plug-ins of a group build, each with the defaults of its settings."""
-    return (plugin.build(name, plugin.Config()) for name, plugin in registry(group).items())
-
-
-def _providers(config: Config, time: Time) -> tuple[list[Provider], Provider]:
-    """(the session's own model and its fallbacks, the summariser)."""
-    agent = config.agent
-    main = _automatic(config, time) if agent.provider == "auto" else build_provider(config, agent.provider)
-    built = [main, *(build_provider(config, name) for name in dict.fromkeys(agent.fallback) if name != agent.provider)]
-    compression = agent.compression
-    if compression.provider or (compression.model and agent.provider != "auto"):
-        return built, build_provider(config, compression.provider or agent.provider, compression.model)
-    return built, main
-
-
-def _automatic(config: Config, time: Time) -> Provider:
-    built = [build_provider(config, name) for name in config.providers]
-    kind = registry("clew.providers")["offline"]
-    offline = next((provider for provider in built if provider.kind == "offline"), None) or kind.build("none", kind.Config())
-    return Automatic([provider for provider in built if provider.kind != "offline"], offline, time.steady)
-
-
-def build_provider(config: Config, name: str, model: str | None = None) -> Provider:
-    """The provider of a section of the config, with another `model` if one is given."""
-    section = config.providers[name]
-    settings = section.settings.model_copy(update={"model": model}) if model else section.settings
-    provider: Provider = registry("clew.providers")[section.kind].build(name, settings)
-    return provider
-
-
-def zone_name(config: Config) -> str:
-    """The IANA name of the configured zone, else of the machine's."""
-    if config.agent.timezone:
-        return config.agent.timezone
-    try:
-        name = get_localzone_name() or "UTC"
-        ZoneInfo(name)
-    except Exception:  # tzlocal raises whatever an odd /etc/localtime makes it raise
-        return "UTC"
-    return name
-
-
-def people_of(config: Config) -> tuple[dict[str, Person], Person | None]:
-    """(configured people, the owner made up for this machine where none is configured). The local user is the owner."""
-    local = ("web:local", f"terminal:{unix_user()}")
-    people = {name: Person(name, each.role, each.timezone, each.identities) for name, each in config.people.items()}
-    taken = {identity for person in people.values() for identity in person.identities}
-    free = tuple(identity for identity in local if identity not in taken)
-    owner = next((person for person in people.values() if person.role == "owner"), None)
-    if owner is None:
-        return people, Person("owner", "owner", None, free)
-    people[owner.id] = replace(owner, identities=(*owner.identities, *free))
-    return people, None
-
-
-def unix_user() -> str:
-    """The name of this process's user."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 def _data_dir(config: Config) -> Path:

@@ -11,13 +11,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from clew.assembly import people_of
 from clew.clock import Time
 from clew.config import Agent, Config, Person, ProviderSection, TransportSection
 from clew.messages import Block, Message, Text, ToolCall, ToolResult, blocks_to_json
 from clew.plugins import Plugin, registry
 from clew.providers import anthropic, openai
 from clew.recall import RecallProvider
-from clew.service import Service, people_of
+from clew.service import Service
 from clew.store.sqlite import SqliteStore
 from clew.tools import Tool, ToolContext
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, Receipt, Route, Sent, Typing

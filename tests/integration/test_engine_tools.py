@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from clew.assembly import people_of
 from clew.config import Approver, Config, Limits
 from clew.inbox import decider
 from clew.messages import Block, Text, ToolCall, ToolResult
-from clew.service import people_of
 from clew.store import Claim, NewMessage, Step, ToolState
 from clew.store.sqlite import SqliteStore
 from clew.tools import Tool, ToolContext, ToolError

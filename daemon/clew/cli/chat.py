@@ -48,12 +48,13 @@ async def chat(latest: bool, session: str | None, title: str, path: Path | None,
     if title and (latest or session):
         raise UsageError("--title is for a new session.")
     config = settings(path)
-    async with connected(config) as client:
+    on_a_terminal = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    async with connected(config, level="error" if on_a_terminal else "warning") as client:  # log lines would run into the prompt
         entry = await _enter(config, client, latest, session, title)
-        if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            await _in_lines(config, client, entry, as_json)
-        else:
+        if on_a_terminal:
             await _on_a_terminal(config, client, entry)
+        else:
+            await _in_lines(config, client, entry, as_json)
 
 
 async def _enter(config: Config, client: Client, latest: bool, session: str | None, title: str) -> Entry:

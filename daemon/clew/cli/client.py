@@ -106,13 +106,13 @@ async def running(config: Config) -> AsyncIterator[Client | None]:
 
 
 @asynccontextmanager
-async def connected(config: Config) -> AsyncIterator[Client]:
-    """A client of the daemon that runs, or of one that is started here for as long as this lasts."""
+async def connected(config: Config, *, level: str = "warning") -> AsyncIterator[Client]:
+    """A client of the daemon that runs, or of one that is started here for as long as this lasts. level: what that one logs."""
     path = socket_path(config)
     async with AsyncExitStack() as stack:
         own = not await answers(path)
         if own:
-            path = await stack.enter_async_context(_started(config))
+            path = await stack.enter_async_context(_started(config, level))
         yield Client(await stack.enter_async_context(_session(path)), own)
 
 
@@ -135,10 +135,10 @@ def _session(path: Path) -> aiohttp.ClientSession:
 
 
 @asynccontextmanager
-async def _started(config: Config) -> AsyncIterator[Path]:
+async def _started(config: Config, level: str) -> AsyncIterator[Path]:
     from clew.service import Service
     from clew.web.server import serve
 
-    log_to_stderr(config, "warning")
+    log_to_stderr(config, level)
     async with Service.open(config, remote=False) as service, serve(service, tcp=False) as server:
         yield Path(server.socket)

@@ -131,10 +131,13 @@ def _instant(text: str | None, timezone: str) -> float:
 @config_option
 @asynchronous
 async def run_(name: str, path: Path | None) -> None:
-    """Run a job now, beside its schedule. Needs the daemon, which delivers what comes of it."""
+    """Run a job now, beside its schedule. Without a daemon it is queued until one runs, which delivers what comes of it."""
     async with connected(settings(path)) as client:
         await client.post(f"/api/v1/jobs/{quote(name, safe='')}/run")
-    click.echo(f"{name} runs; `clew cron history {name}` shows what becomes of it")
+    if client.own:
+        click.echo(f"{name} is queued; its reply is delivered once `clew run` runs")
+    else:
+        click.echo(f"{name} runs; `clew cron history {name}` shows what becomes of it")
 
 
 @cron.command()

@@ -38,9 +38,9 @@ def zone(config: Config) -> tzinfo | None:
 
 def zone_name(config: Config) -> str:
     """The same zone by name: the agent's, else the machine's."""
-    from clew import service  # only now: it brings the whole daemon with it
+    from clew import assembly  # only now: it brings the providers with it
 
-    return service.zone_name(config)
+    return assembly.zone_name(config)
 
 
 def local(at: float, where: tzinfo | None) -> datetime:

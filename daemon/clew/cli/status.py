@@ -41,12 +41,13 @@ async def _ask(config: Config) -> dict[str, Any] | None:
 
 def _lines(values: Mapping[str, Any], where: tzinfo | None, indent: str = "") -> Iterator[str]:
     for name, value in values.items():
-        title = harmless(str(name)).replace("_", " ")
         if isinstance(value, Mapping):
-            yield f"{indent}{title}:"
+            yield f"{indent}{harmless(name)}:"
             yield from _lines(value, where, indent + "  ")
+        elif name in TIMES:
+            yield f"{indent}{name}: {local(value, where):%Y-%m-%d %H:%M:%S}"
         else:
-            yield f"{indent}{title}: {_said(value) if name not in TIMES else f'{local(value, where):%Y-%m-%d %H:%M:%S}'}".rstrip()
+            yield f"{indent}{name.replace('_', ' ')}: {_said(value)}".rstrip()
 
 
 def _said(value: Any) -> str:

@@ -1,0 +1,98 @@
+"""From the config to the parts of a process: transports, providers, people, the zone."""
+
+import os
+import pwd
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tzlocal import get_localzone_name
+
+from clew.clock import Time
+from clew.config import Config, TransportSection
+from clew.plugins import registry
+from clew.providers import Provider
+from clew.providers.auto import Automatic
+from clew.store import Person
+from clew.transport import Transport
+
+LOCAL = ("web", "terminal")
+"""Transports that are there unless the config turns them off."""
+
+
+def sections(config: Config) -> dict[str, TransportSection]:
+    """The transports that are turned on, by name."""
+    kinds = registry("clew.transports")
+    local = {name: TransportSection(kind=name, name=name, enabled=True, settings=kinds[name].Config()) for name in LOCAL}
+    return {name: section for name, section in {**local, **config.transports}.items() if section.enabled}
+
+
+def build_transport(section: TransportSection) -> Transport:
+    """The transport of a section of the config."""
+    transport: Transport = registry("clew.transports")[section.kind].build(section.name, section.settings)
+    return transport
+
+
+def plugged(group: str) -> Iterator[Any]:
+    """What the installed plug-ins of a group build, each with the defaults of its settings."""
+    return (plugin.build(name, plugin.Config()) for name, plugin in registry(group).items())
+
+
+def providers_of(config: Config, time: Time) -> tuple[list[Provider], Provider]:
+    """(the session's own model and its fallbacks, the summariser)."""
+    agent = config.agent
+    main = _automatic(config, time) if agent.provider == "auto" else build_provider(config, agent.provider)
+    built = [main, *(build_provider(config, name) for name in dict.fromkeys(agent.fallback) if name != agent.provider)]
+    compression = agent.compression
+    if compression.provider or (compression.model and agent.provider != "auto"):
+        return built, build_provider(config, compression.provider or agent.provider, compression.model)
+    return built, main
+
+
+def _automatic(config: Config, time: Time) -> Provider:
+    built = [build_provider(config, name) for name in config.providers]
+    kind = registry("clew.providers")["offline"]
+    offline = next((provider for provider in built if provider.kind == "offline"), None) or kind.build("none", kind.Config())
+    return Automatic([provider for provider in built if provider.kind != "offline"], offline, time.steady)
+
+
+def build_provider(config: Config, name: str, model: str | None = None) -> Provider:
+    """The provider of a section of the config, with another `model` if one is given."""
+    section = config.providers[name]
+    settings = section.settings.model_copy(update={"model": model}) if model else section.settings
+    provider: Provider = registry("clew.providers")[section.kind].build(name, settings)
+    return provider
+
+
+def zone_name(config: Config) -> str:
+    """The IANA name of the configured zone, else of the machine's."""
+    if config.agent.timezone:
+        return config.agent.timezone
+    try:
+        name = get_localzone_name() or "UTC"
+        ZoneInfo(name)
+    except Exception:  # tzlocal raises whatever an odd /etc/localtime makes it raise
+        return "UTC"
+    return name
+
+
+def people_of(config: Config) -> tuple[dict[str, Person], Person | None]:
+    """(configured people, the owner made up for this machine where none is configured). The local user is the owner."""
+    local = ("web:local", f"terminal:{unix_user()}")
+    people = {name: Person(name, each.role, each.timezone, each.identities) for name, each in config.people.items()}
+    taken = {identity for person in people.values() for identity in person.identities}
+    free = tuple(identity for identity in local if identity not in taken)
+    owner = next((person for person in people.values() if person.role == "owner"), None)
+    if owner is None:
+        return people, Person("owner", "owner", None, free)
+    people[owner.id] = replace(owner, identities=(*owner.identities, *free))
+    return people, None
+
+
+def unix_user() -> str:
+    """The name of this process's user."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
