@@ -31,6 +31,10 @@ IN_FLIGHT = 2
 """Messages a person has out at once."""
 MANY = 12
 """Calls of one message that make more blocks, with their results, than a cache marker looks back over."""
+DUE_S = 20
+"""Seconds after which the scheduled prompt is due: behind the daemon's first start, whatever else happens then."""
+PROMPT = " ".join(f"Rule {number}: be brief, be exact, and say so when you do not know." for number in range(20))
+"""A base prompt that is long enough to be cached by itself."""
 JOB = "ada-9001-schedule"
 SUMMARY = "Summary of the conversation so far:"
 FENCE = "⟦recalled"
@@ -295,6 +299,10 @@ class Call:
         return sum(block.level == "tools" for block in self.blocks)
 
     @property
+    def base_index(self) -> int:
+        return self._before_system
+
+    @property
     def summary(self) -> str:
         return next((text for text in self.system if text.startswith(f"\n\n{SUMMARY}")), "")
 
@@ -304,7 +312,7 @@ class Call:
 
     @property
     def base(self) -> list[str]:
-        return [block.canonical for block in self.blocks[: self._before_system + 1]]
+        return [block.canonical for block in self.blocks[: self.base_index + 1]]
 
     @property
     def marked(self) -> list[str]:
@@ -333,6 +341,9 @@ def check_cache(calls: Sequence[Call], compactions: int) -> None:
     for call in calls:
         # P28: not one readable token is missed.
         assert call.accounting.read == call.accounting.longest_unexpired_prefix
+        assert call.base_index in dict(call.accounting.markers)
+        if call is not calls[0] and call.tokens_to(call.base_index) >= MINIMUM:
+            assert call.accounting.read >= call.tokens_to(call.base_index)
         if call.summary:
             index = call.summary_index
             assert index in dict(call.accounting.markers)
@@ -382,18 +393,18 @@ def check_usage(records: Sequence[AnthropicRecord], calls: Sequence[JsonObject])
     assert [(call["cache_read"], call["cache_write"], call["input"]) for call in calls] == [(a.read, a.created, a.input) for a in accounted]
 
 
-@pytest.mark.parametrize(("placement", "count"), [("system", 400), ("message", 120)])
+@pytest.mark.parametrize(("placement", "count", "prompt"), [("system", 400, ""), ("message", 120, PROMPT)], ids=["system", "message"])
 async def test_two_people_for_weeks(
-    placement: str, count: int, tmp_path: Path, mosquitto: Mosquitto, capsys: pytest.CaptureFixture[str]
+    placement: str, count: int, prompt: str, tmp_path: Path, mosquitto: Mosquitto, capsys: pytest.CaptureFixture[str]
 ) -> None:
     says = Model()
     job = f"{JOB}: remind me of the {THINGS[0]} in {PLACES[0]}"
-    due = (datetime.now(UTC) + timedelta(seconds=6)).isoformat(timespec="seconds")
+    due = (datetime.now(UTC) + timedelta(seconds=DUE_S)).isoformat(timespec="seconds")
     schedule = [{"name": "reminder", "at": due, "prompt": job, "deliver_to": "mqtt:ada"}]
     ada, bob = Correspondent("ada"), Correspondent("bob")
     talks = [Talk(ada, count, (count * 2 // 5, count * 3 // 4)), Talk(bob, count, (count // 2,))]
     async with AnthropicEmulator(script=says, tok=tokens) as model:
-        agent = {"recall": {"placement": placement}}
+        agent = {"system_prompt": prompt, "recall": {"placement": placement}}
         config = write_config(tmp_path, broker_port=mosquitto.port, model_url=model.url, agent=agent, schedule=schedule)
         async with ada.connected(mosquitto.port), bob.connected(mosquitto.port), running(config) as clew:
             started = time.monotonic()
