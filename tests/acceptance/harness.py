@@ -67,9 +67,10 @@ def write_config(folder: Path, *, broker_port: int, model_url: str, agent: Mappi
 class Daemon(Watched):
     """`clew run` on one config, started and stopped as often as a test likes. `log`: lines of all its starts."""
 
-    def __init__(self, config: Path) -> None:
+    def __init__(self, config: Path, environment: Mapping[str, str] | None = None) -> None:
         super().__init__()
         self._config = config
+        self._environment = environment or {}
         self._process: asyncio.subprocess.Process | None = None
         self._readers: list[asyncio.Task[None]] = []
         self.log: list[JsonObject] = []
@@ -88,7 +89,7 @@ class Daemon(Watched):
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             limit=LONGEST_LINE,
-            env=environment,
+            env={**environment, **self._environment},
         )
         assert process.stdout is not None
         assert process.stderr is not None
@@ -146,9 +147,9 @@ class Daemon(Watched):
 
 
 @contextlib.asynccontextmanager
-async def running(config: Path) -> AsyncIterator[Daemon]:
+async def running(config: Path, environment: Mapping[str, str] | None = None) -> AsyncIterator[Daemon]:
     """A started daemon, killed at the end if a test has left it running."""
-    daemon = Daemon(config)
+    daemon = Daemon(config, environment)
     try:
         await daemon.start()
         yield daemon
