@@ -102,11 +102,24 @@ class ModelCaller:
 
 
 async def _consume(provider: Provider, marks: Marks, record: "_Record", spoken: Spoken | None, stop: asyncio.Event | None) -> Done:
+    """The response, or Stopped as soon as `stop` is set: a model that thinks for minutes says nothing meanwhile."""
+    reading = asyncio.ensure_future(_read(provider, marks, record, spoken))
+    stopping = asyncio.ensure_future((stop or asyncio.Event()).wait())
+    try:
+        await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if not reading.done():
+            raise Stopped
+        return reading.result()
+    finally:
+        reading.cancel()
+        stopping.cancel()
+        await asyncio.gather(reading, stopping, return_exceptions=True)
+
+
+async def _read(provider: Provider, marks: Marks, record: "_Record", spoken: Spoken | None) -> Done:
     text = ""
     async with aclosing(provider.stream(marks.request)) as events:
         async for event in events:
-            if stop is not None and stop.is_set():
-                raise Stopped
             match event:
                 case Began(usage):
                     record.began(usage)
