@@ -119,13 +119,10 @@ async def test_a_paste_during_a_turn_is_one_message_and_ctrl_c_stops_the_turn_on
     model.script = lambda body: stall if last_user_text(body).endswith("Begin") else say("quite done")
     config = with_model(tmp_path, model)
 
-    def stop_it(screen: Tmux) -> None:
+    def act(screen: Tmux) -> None:
         screen.paste(PASTED)
         screen.wait("line 30 第30行 はい")
         screen.keys("C-c")
-        screen.wait("Stopping.")
-
-    def send_the_rest(screen: Tmux) -> None:
         screen.wait("Stopped.")
         assert "quite done" not in screen.wait("line 30 第30行 はい")  # what was pasted is still there to be sent
         screen.keys("Enter")
@@ -138,9 +135,7 @@ async def test_a_paste_during_a_turn_is_one_message_and_ctrl_c_stops_the_turn_on
         screen.type("Begin")
         screen.keys("Enter")
         await asyncio.wait_for(stall.reached.wait(), 30)
-        await asyncio.to_thread(stop_it, screen)
-        stall.until.set()
-        await asyncio.to_thread(send_the_rest, screen)
+        await asyncio.to_thread(act, screen)
     assert said(config) == ["Begin", PASTED]
 
 
@@ -191,6 +186,16 @@ def test_keys_of_the_prompt(config: Path) -> None:
     history = config.parent / "data" / "terminal_history"
     assert "+kept for later" in history.read_text().splitlines()
     assert history.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_was_sent_is_stored_however_fast_one_leaves(config: Path) -> None:
+    with chat(config) as screen:
+        screen.wait(KEYS)
+        screen.wait("\n>")
+        screen.type("in a hurry")
+        screen.keys("Enter", "C-d")
+        assert screen.exit_code() == 0
+    assert said(config) == ["in a hurry"]
 
 
 def test_a_chat_outlives_its_daemon(config: Path) -> None:

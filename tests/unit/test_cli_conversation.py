@@ -1,7 +1,10 @@
 """The terminal's side of the chat protocol."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
+
+import pytest
 
 from clew.cli.conversation import Conversation
 
@@ -34,11 +37,22 @@ def message(
     return {"type": "message", "seq": seq, "id": id, "role": role, "text": text, "in_reply_to": to, "answers": list(answers)}
 
 
-def test_a_message_is_due_until_it_is_answered() -> None:
+async def stored(talk: Conversation) -> bool:
+    """Whether `talk.stored()` ends at once."""
+    waiting = asyncio.ensure_future(talk.stored())
+    await asyncio.sleep(0)
+    return waiting.done() or not waiting.cancel()
+
+
+@pytest.mark.asyncio
+async def test_a_message_is_due_until_it_is_answered() -> None:
     shown = Shown()
     talk = Conversation(shown, 0)
     first, second = talk.say("one"), talk.say("two")
     talk.frame({"type": "ack", "id": first})
+    assert not await stored(talk)
+    talk.frame({"type": "ack", "id": second})
+    assert await stored(talk)
     talk.frame({"type": "typing", "in_reply_to": first})
     talk.frame({"type": "delta", "turn": "t", "text": "so"})
     talk.frame({"type": "delta", "turn": "t", "text": "no", "restart": True})

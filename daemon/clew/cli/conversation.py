@@ -49,6 +49,8 @@ class Conversation:
         self._sent: set[str] = set()
         self._settled = asyncio.Event()
         self._settled.set()
+        self._stored = asyncio.Event()
+        self._stored.set()
         self._wake = asyncio.Event()
 
     @property
@@ -60,6 +62,10 @@ class Conversation:
         """Wait until nothing waits for its reply."""
         await self._settled.wait()
 
+    async def stored(self) -> None:
+        """Wait until the daemon has stored, or refused, all that was said."""
+        await self._stored.wait()
+
     def say(self, text: str) -> str:
         """Send a message as soon as there is a connection. Returns its id."""
         identifier = new_id()
@@ -67,6 +73,7 @@ class Conversation:
         self._unstored[identifier] = text
         self._unanswered[identifier] = None
         self._settled.clear()
+        self._stored.clear()
         self._wake.set()
         return identifier
 
@@ -74,7 +81,7 @@ class Conversation:
         """Take what the daemon sent."""
         kind = frame.get("type")
         if kind == "ack":
-            self._unstored.pop(str(frame["id"]), None)
+            self._taken(frame["id"])
         elif kind == "delta":
             self._screen.delta(str(frame["turn"]), str(frame["text"]), bool(frame.get("restart")))
         elif kind == "message":
@@ -97,10 +104,15 @@ class Conversation:
 
     def _done(self, identifiers: Iterable[str | None]) -> None:
         for identifier in identifiers:
-            self._unstored.pop(identifier or "", None)
+            self._taken(identifier)
             self._unanswered.pop(identifier or "", None)
         if not self._unanswered:
             self._settled.set()
+
+    def _taken(self, identifier: str | None) -> None:
+        self._unstored.pop(identifier or "", None)
+        if not self._unstored:
+            self._stored.set()
 
     async def _speak(self, send: Callable[[str], Any]) -> None:
         """Send what is not stored yet, now and whenever something is added; the same id twice is stored once."""

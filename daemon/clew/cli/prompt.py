@@ -1,5 +1,6 @@
 """`clew chat` on a terminal: a prompt that stays while replies are written above it."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +20,8 @@ from clew.messages import Message
 
 HISTORY_BYTES = 256 * 2**10
 """The history of inputs is cut to its newest half where it is longer than this."""
+STORED_TIMEOUT = 5.0
+"""Seconds that the end of a chat waits for the daemon to store what was sent."""
 TAIL_ROWS = 8
 """Rows of the unfinished line of a reply that are shown above the prompt; finished lines stand in the scroll-back."""
 KEYS = "Enter sends · Alt+Enter: new line · Ctrl-C: stop the turn · Ctrl-D: end · /help: commands"
@@ -44,7 +47,7 @@ class Terminal:
         self._write("\n".join([*lines, "", ""]))
 
     async def talk(self, conversation: Conversation) -> None:
-        """Send what is typed until Ctrl-D."""
+        """Send what is typed until Ctrl-D, and see to it that the last of it is stored."""
         self._conversation = conversation
         session: PromptSession[str] = PromptSession(
             message=self._prompt,
@@ -58,9 +61,13 @@ class Terminal:
             try:
                 text = await session.prompt_async()
             except EOFError:
-                return
+                break
             if text.strip():
                 conversation.say(text)
+        try:
+            await asyncio.wait_for(conversation.stored(), STORED_TIMEOUT)
+        except TimeoutError:
+            self._write("The last of what you wrote did not reach the daemon; it is in the history (key up).\n")
 
     def _keys(self, conversation: Conversation) -> KeyBindings:
         keys = KeyBindings()
