@@ -195,6 +195,10 @@ def test_what_was_sent_is_stored_however_fast_one_leaves(config: Path) -> None:
         screen.type("in a hurry")
         screen.keys("Enter", "C-d")
         assert screen.exit_code() == 0
+    with chat(config, "--continue") as screen:
+        screen.wait("No model is configured")  # if there was no time for the reply, it comes now
+        screen.keys("C-d")
+        assert screen.exit_code() == 0
     assert said(config) == ["in a hurry"]
 
 
