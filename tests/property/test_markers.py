@@ -13,7 +13,7 @@ from clew.context.view import head, window
 from clew.messages import Usage
 from clew.model_call import TTL_SECONDS
 from clew.providers.anthropic import payload
-from clew.request import ToolSpec, Ttl
+from clew.request import Request, ToolSpec, Ttl
 from tests.emulators.anthropic_cache import MAX_MARKERS, Accounting, CacheStore, account, chain, flatten, resolve_markers
 from tests.emulators.server import words
 from tests.threads import Thread
@@ -72,9 +72,18 @@ class Bench:
         marked = repr([blocks[index].canonical for index, _ in markers])
         assert "RECALL" not in marked
         assert seen.read == seen.longest_unexpired_prefix
+        self._check_kept(request, seen)
         self.calls += 1
         self.now += 5
         return seen
+
+    def _check_kept(self, request: Request, seen: Accounting) -> None:
+        """What a later call may share is in the cache now: the base, notes and summary, and all up to the newest block."""
+        shared = [index for index, block in enumerate(request.system) if block.kind != "recall"]
+        recall = request.messages[-1].recall is not None
+        for index in (len(TOOLS), len(TOOLS) + shared[-1], len(seen.prefixes) - 1 - recall):
+            prefix, tokens = seen.prefixes[index]
+            assert tokens < self.minimum or self.provider.live(prefix, self.now)
 
     def _record(self, marked: Sequence[str], usage: Usage) -> None:
         if usage.cache_read + usage.cache_write:
@@ -84,14 +93,17 @@ class Bench:
     # What happens in a conversation ----------------------------------------------------------------------------------
 
     def turn(self, rounds: Sequence[int], recall: int) -> None:
-        """One turn: `rounds` has the number of parallel calls of each round. Recall is decided once and fixed."""
+        """One turn: `rounds` has the number of parallel calls of each round, 0 for a compaction. Recall is decided once and fixed."""
         self.recall = recall
         number = len(self.thread.rows)
         self.thread.turn = f"t{number}"
-        self.thread.user(f"question {number} " + "why " * 20)
+        asked = self.thread.user(f"question {number} " + "why " * 20)
         self.call()
         for index, count in enumerate(rounds):
-            self.thread.round(*(f"c{number}_{index}_{each}" for each in range(count)), size=8)
+            if count == 0:
+                self.compact(2, asked.seq)
+            else:
+                self.thread.round(*(f"c{number}_{index}_{each}" for each in range(count)), size=8)
             self.call()
         self._answer(f"answer {number} " + "so " * 20)
 
@@ -99,10 +111,10 @@ class Bench:
         self.thread.reply(text)
         self.thread.turn = ""
 
-    def compact(self, keep: int) -> None:
+    def compact(self, keep: int, turn: int | None = None) -> None:
         start = self.compactions[-1][0] if self.compactions else 0
         messages = window([row for row in self.thread.rows if row.seq > start]).messages
-        cut = cut_at(messages, len(messages) - keep, None, "command")
+        cut = cut_at(messages, len(messages) - keep, turn, "command")
         if cut is not None:
             self.compactions.append((cut.to_seq, f"Summary up to {cut.to_seq}. " + "matter " * 40))
 
@@ -119,7 +131,7 @@ class Bench:
 
 
 Event = tuple[str, object]
-turns = st.tuples(st.just("turn"), st.tuples(st.lists(st.sampled_from([1, 2, 11, 25]), max_size=3), st.integers(0, 2)))
+turns = st.tuples(st.just("turn"), st.tuples(st.lists(st.sampled_from([0, 1, 2, 11, 25]), max_size=3), st.integers(0, 2)))
 plain = st.tuples(st.just("plain"), st.integers(1, 12))
 others = (
     st.tuples(st.just("compact"), st.integers(1, 9))
