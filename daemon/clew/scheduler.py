@@ -114,12 +114,14 @@ class Scheduler:
         later = takewhile(lambda instant: instant <= now, upcoming(entry, first, self._zone))
         due = [first, *_newest(later, CATCH_UP)]
         runs, missed = plan(due, now, entry)
+        if runs and entry.overlap == "skip" and await self._store.job_runs(job.name):
+            runs, missed = [], sorted([*missed, *runs])
         following = next((i for i in upcoming(entry, due[-1], self._zone) if i > now), None)
         if missed:
             log.warning("cron.missed", job=job.name, instants=len(missed), newest=_stamp(missed[-1]))
             self._metrics.cron_runs.labels(job.name, "missed").inc(len(missed))
             await self._store.missed(job.name, missed, runs[0] if runs else following, now)
-        for run, after in zip(runs, [*runs[1:], following], strict=True):
+        for run, after in zip(runs, [*runs[1:], following], strict=False):  # no runs: nothing follows
             text = entry.prompt or ""
             if now - run > ON_TIME:
                 text = f"{text}\n\n(This was due at {_stamp(run)} and runs late.)"

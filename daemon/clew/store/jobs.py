@@ -65,6 +65,12 @@ def run_now(db: sqlite3.Connection, job: str, instant: float, now: float, text: 
     return True
 
 
+def runs(db: sqlite3.Connection, job: str) -> bool:
+    """Whether a run of `job` waits or is going on."""
+    row = db.execute("SELECT EXISTS (SELECT 1 FROM inbox WHERE job = ? AND state IN ('new', 'claimed'))", (job,)).fetchone()
+    return bool(row[0])
+
+
 def missed(db: sqlite3.Connection, job: str, instants: Sequence[float], next_at: float | None, now: float) -> None:
     """Note runs that were due while nothing ran, and move the clock."""
     db.executemany(

@@ -221,6 +221,10 @@ class SqliteStore:
         await self._notify()
         return fired
 
+    async def job_runs(self, job: str) -> bool:
+        """Whether a run of `job` waits or is going on."""
+        return await self._db.read(jobs.runs, job)
+
     async def missed(self, job: str, instants: Sequence[float], next_at: float | None, now: float) -> None:
         await self._db.write(jobs.missed, job, instants, next_at, now)
 
