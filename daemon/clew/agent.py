@@ -21,6 +21,7 @@ from clew.prompting import Decided, Prompter, numbers
 from clew.providers import Provider, ProviderError, Request
 from clew.store import Claim, LeaseLost, ModelCall, NewMessage, Outcome, Reply, Step, ToolState, ViewRows
 from clew.store.sqlite import SqliteStore
+from clew.supervise import patiently
 from clew.tools import Pending, ToolContext
 from clew.tools.runner import Ran, ToolRunner
 from clew.transport import Address, Part, Preview, Typing
@@ -113,7 +114,8 @@ class Agent:
         self._show(claim.address, Typing(_newest(claim)))
         try:
             outcome, text, spent = await self._ended(claim, stop)
-            await self._store.finish(claim, outcome, replies(claim, text, self._plan), self._time.wall())
+            said = replies(claim, text, self._plan)
+            await patiently(lambda: self._store.finish(claim, outcome, said, self._time.wall()))
         except LeaseLost:
             log.info("turn.lost")
             return
@@ -304,7 +306,7 @@ class Agent:
         return Step(messages, spent, tools, calls.cache if calls else (), turn.decided.recalled if first else (), state)
 
     async def _record(self, turn: _Turn, step: Step) -> None:
-        turn.messages += await self._store.record(turn.claim, step)
+        turn.messages += await patiently(lambda: self._store.record(turn.claim, step))
 
     def _report(self, outcome: Outcome, spent: Sequence[ModelCall], seconds: float) -> None:
         self._metrics.turns.labels(outcome.state).inc()

@@ -12,6 +12,7 @@ from clew.metrics import Metrics
 from clew.providers import backoff
 from clew.store import Settlement
 from clew.store.sqlite import SqliteStore
+from clew.supervise import patiently
 from clew.transport import Address, Delivery, Preview, Refused, Retry, Transport, Typing, Unknown
 
 log = structlog.get_logger()
@@ -104,7 +105,7 @@ class Delivering:
         except Exception as error:
             result = self._again(delivery, f"{type(error).__name__}: {error}", None)
             logger.warning("outbox.retry", reason=result.reason, attempt=delivery.attempt)
-        await self._store.settle(delivery, result, self._time.wall())
+        await patiently(lambda: self._store.settle(delivery, result, self._time.wall()))
 
     def _again(self, delivery: Delivery, reason: str, after: float | None) -> Settlement:
         wait = backoff(delivery.attempt, after, random.random(), base=RETRY_BASE, cap=RETRY_CAP)  # noqa: S311 - jitter

@@ -1,6 +1,7 @@
 """From the inbox to turns: one at a time per session, many sessions side by side."""
 
 import asyncio
+from dataclasses import replace
 
 import structlog
 
@@ -11,6 +12,7 @@ from clew.clock import Time
 from clew.errors import StoreError
 from clew.store import Claim, LeaseLost, Outcome
 from clew.store.sqlite import SqliteStore
+from clew.supervise import STORE_WAIT, patiently
 
 log = structlog.get_logger()
 
@@ -92,16 +94,26 @@ class Dispatcher:
 
     async def _run(self, claim: Claim) -> None:
         structlog.contextvars.bind_contextvars(session=claim.session, turn=claim.turn, transport=claim.address.transport)
+        while not await self._ran(claim):
+            await asyncio.sleep(STORE_WAIT)
+            claim = replace(claim, resumed=True)
+        self._bus.publish(claim.address, Replied(claim.session))
+
+    async def _ran(self, claim: Claim) -> bool:
+        """Run a turn. False: the store could not be used; what is stored of it stands, and it can be resumed."""
         try:
             await self._handle(claim)
-        except StoreError:
-            raise
         except LeaseLost:
             log.info("turn.lost")
+        except StoreError as error:
+            if error.lasting:
+                raise
+            log.warning("store.unavailable", err=str(error), wait=STORE_WAIT)
+            return False
         except Exception as error:
             log.exception("turn.failed", error=type(error).__name__)
             await self._give_up(claim, f"{type(error).__name__}: {error}")
-        self._bus.publish(claim.address, Replied(claim.session))
+        return True
 
     async def _handle(self, claim: Claim) -> None:
         if claim.resumed and await self._store.attempts(claim.turn) > ATTEMPTS:
@@ -111,13 +123,17 @@ class Dispatcher:
         elif claim.kind == "command":
             await self._command(claim)
         else:
-            await self._store.finish(claim, Outcome("done"), (), self._time.wall())
+            await self._finish(claim, Outcome("done"))
 
     async def _command(self, claim: Claim) -> None:
         answer = await commands.answer(self._rooms, claim)
         outcome = Outcome("done", new_session=answer.new_session)
-        await self._store.finish(claim, outcome, replies(claim, answer.text, self._plan), self._time.wall())
+        await self._finish(claim, outcome, answer.text)
 
     async def _give_up(self, claim: Claim, why: str) -> None:
         log.error("turn.failed", error="given_up", detail=why)
-        await self._store.finish(claim, Outcome("failed", error=why), replies(claim, BROKEN, self._plan), self._time.wall())
+        await self._finish(claim, Outcome("failed", error=why), BROKEN)
+
+    async def _finish(self, claim: Claim, outcome: Outcome, text: str = "") -> None:
+        said = replies(claim, text, self._plan) if text else []
+        await patiently(lambda: self._store.finish(claim, outcome, said, self._time.wall()))

@@ -56,7 +56,11 @@ class ConfigError(ClewError):
 
 
 class StoreError(ClewError):
-    """The database cannot be opened, read or written."""
+    """The database cannot be opened, read or written. `lasting`: waiting will not mend it (the file is damaged or closed)."""
+
+    def __init__(self, message: str, *, hint: str = "", lasting: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.lasting = lasting
 
 
 class UsageError(ClewError):

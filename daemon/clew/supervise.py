@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import structlog
 
@@ -11,14 +12,32 @@ from clew.providers import backoff
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
+
 CAP = 60.0
 """Seconds; the longest wait before a failed task is started again."""
 STEADY = 60.0
 """Seconds a task must have run for its earlier failures to be forgotten."""
 
 
+STORE_WAIT = 5.0
+"""Seconds between two tries of a write that must not be given up."""
+
+
+async def patiently(write: Callable[[], Awaitable[T]]) -> T:
+    """`write()`, again until the store takes it: a full disk or a lock must not cost a reply that was paid for."""
+    while True:
+        try:
+            return await write()
+        except StoreError as error:
+            if error.lasting:
+                raise
+            log.warning("store.unavailable", err=str(error), wait=STORE_WAIT)
+        await asyncio.sleep(STORE_WAIT)
+
+
 async def supervise(name: str, factory: Callable[[], Awaitable[None]], failed: Callable[[str], None] | None = None) -> None:
-    """Run `factory` for ever. Only the store's failure gets out; cancelling ends it."""
+    """Run `factory` for ever. Only a store that is lost gets out; cancelling ends it."""
     loop = asyncio.get_running_loop()
     attempt = 0
     while True:
@@ -26,9 +45,9 @@ async def supervise(name: str, factory: Callable[[], Awaitable[None]], failed: C
         try:
             await factory()
             reason = "it ended"
-        except StoreError:
-            raise
         except Exception as error:
+            if isinstance(error, StoreError) and error.lasting:
+                raise
             reason = f"{type(error).__name__}: {error}"
         attempt = 1 if loop.time() - started > STEADY else attempt + 1
         wait = backoff(attempt, None, random.random(), base=1.0, cap=CAP)  # noqa: S311 - jitter

@@ -65,10 +65,8 @@ class Database:
             for connection in opened:
                 await connection.close()
             if isinstance(error, sqlite3.Error):
-                raise StoreError(
-                    f"{path}: the store cannot be opened ({error}).",
-                    hint="Check that the disk has room and that the file and its folder belong to clew.",
-                ) from error
+                hint = DAMAGED if _damaged(error) else "Check that the disk has room and that the file and its folder belong to clew."
+                raise StoreError(f"{path}: the store cannot be opened ({error}).", hint=hint, lasting=True) from error
             raise
         return cls(writer, opened[1:])
 
@@ -85,17 +83,22 @@ class Database:
         connection = await self._readers.get()
         work = asyncio.ensure_future(_run(connection, _snapshot, lambda db: run(db, *args, **kwargs)))
         work.add_done_callback(lambda _: self._readers.put_nowait(connection))
-        return await asyncio.shield(work)
+        try:
+            return await asyncio.shield(work)
+        except sqlite3.Error as error:
+            raise _for_people(error) from error
 
     async def close(self) -> None:
         self._loop.cancel()
         await asyncio.gather(self._loop, return_exceptions=True)
+        for write in self._waiting:
+            write.future.set_exception(_closed())
         for connection in self._all:
             await connection.close()
 
     async def _enqueue(self, run: Callable[[sqlite3.Connection], T], relaxed: bool) -> T:
         if self._loop.done():
-            raise StoreError("The store is closed.")
+            raise _closed()
         write = _Write(run, relaxed)
         self._waiting.append(write)
         self._wake.set()
@@ -115,7 +118,7 @@ class Database:
         except BaseException as error:
             for write in group:
                 if not write.future.done():
-                    write.future.set_exception(_for_people(error) if isinstance(error, Exception) else StoreError("The store is closed."))
+                    write.future.set_exception(_for_people(error) if isinstance(error, Exception) else _closed())
             if not isinstance(error, Exception):
                 raise
             return
@@ -177,9 +180,9 @@ def _savepoint(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseExcep
     db.execute("SAVEPOINT one")
     try:
         value = write.run(db)
-    except sqlite3.OperationalError:
-        raise  # full disk, I/O error, lock: the whole commit is in doubt
     except Exception as error:
+        if _outside(error):
+            raise  # the whole commit is in doubt
         db.execute("ROLLBACK TO one")
         db.execute("RELEASE one")
         return None, error
@@ -187,10 +190,29 @@ def _savepoint(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseExcep
     return value, None
 
 
+OUTSIDE = ("locked", "busy", "full", "disk I/O", "readonly", "unable to open")
+"""Words of SQLite's errors that come from the machine, not from a statement. They pass."""
+DAMAGED = "The file is damaged. Stop clew, keep a copy of it, and put a backup in its place; clew changes nothing by itself."
+
+
+def _outside(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and any(word in str(error) for word in OUTSIDE)
+
+
+def _damaged(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.DatabaseError) and ("malformed" in str(error) or "not a database" in str(error))
+
+
 def _for_people(error: Exception) -> Exception:
-    if isinstance(error, sqlite3.Error):
-        return StoreError(f"The store could not be written ({error}).", hint="Check the disk's free space and the file's owner.")
+    if _damaged(error):
+        return StoreError(f"The store cannot be read ({error}).", hint=DAMAGED, lasting=True)
+    if _outside(error):
+        return StoreError(f"The store cannot be used just now ({error}).", hint="Check the disk's free space and the file's owner.")
     return error
+
+
+def _closed() -> StoreError:
+    return StoreError("The store is closed.", lasting=True)
 
 
 # Migrations ------------------------------------------------------------------------------------------------------
