@@ -196,6 +196,7 @@ def test_what_was_sent_is_stored_however_fast_one_leaves(config: Path) -> None:
         screen.keys("Enter", "C-d")
         assert screen.exit_code() == 0
     with chat(config, "--continue") as screen:
+        screen.wait("\n>")
         screen.wait("No model is configured")  # if there was no time for the reply, it comes now
         screen.keys("C-d")
         assert screen.exit_code() == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,11 +60,12 @@ async def chat(latest: bool, session: str | None, title: str, path: Path | None,
 
 async def _enter(config: Config, client: Client, latest: bool, session: str | None, title: str) -> Entry:
     answer = await client.post("/api/v1/terminal/session", {"session": "latest" if latest else session, "title": title})
+    now = time.time()  # what is said from here on comes through the timeline
     identifier = str(answer["session"])
     async with reading(config) as store:
         row = await store.find_session(identifier)
         messages = await store.transcript(identifier) if latest or session else ()
-    return Entry(identifier, row.title, int(answer["after"]), _last_exchange(messages))
+    return Entry(identifier, row.title, int(answer["after"]), _last_exchange([each for each in messages if each.at <= now]))
 
 
 def _last_exchange(messages: Sequence[Message]) -> tuple[Message, ...]:
