@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from urllib.parse import quote
 
 from clew.providers import ErrorKind, ProviderError
 from clew.providers.overflow import overflow_in
@@ -115,6 +116,7 @@ def _number(text: str) -> float | None:
 
 
 def safe(text: str, secret: str = "") -> str:
-    """`text` on one line, without the key or anything that looks like one, at most `MAX_MESSAGE` characters."""
-    hidden = text.replace(secret, "***") if secret else text
-    return _KEY.sub("***", " ".join(hidden.split()))[:MAX_MESSAGE]
+    """`text` on one line, without the key (URL-encoded or not) or anything that looks like one, at most `MAX_MESSAGE` characters."""
+    for form in (secret, quote(secret, safe=""), quote(secret)) if secret else ():
+        text = text.replace(form, "***")
+    return _KEY.sub("***", " ".join(text.split()))[:MAX_MESSAGE]
