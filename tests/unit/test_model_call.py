@@ -28,12 +28,12 @@ KINDS: tuple[ErrorKind, ...] = (
     *("rate_limit", "overloaded", "quota", "auth", "overflow", "invalid", "server", "network", "cut", "stall", "unavailable"),
 )
 
-Step = Event | Exception | Callable[[], None]
+Step = Event | Exception | asyncio.Event | Callable[[], None]
 
 
 @dataclass
 class Scripted:
-    """A provider that plays one list of steps for each call and keeps the requests."""
+    """A provider that plays one list of steps for each call and keeps the requests. It waits for an `asyncio.Event` among them."""
 
     script: list[Sequence[Step]]
     name: str = "p"
@@ -42,6 +42,7 @@ class Scripted:
     cache_ttl: Ttl | None = "1h"
     max_tokens: int | Literal["auto"] = "auto"
     requests: list[Request] = field(default_factory=list)
+    open: int = 0
 
     @property
     def configured(self) -> bool:
@@ -59,13 +60,19 @@ class Scripted:
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         steps = self.script[len(self.requests)]
         self.requests.append(request)
-        for step in steps:
-            if isinstance(step, Exception):
-                raise step
-            if isinstance(step, Began | Delta | Done):
-                yield step
-            else:
-                step()
+        self.open += 1
+        try:
+            for step in steps:
+                if isinstance(step, Exception):
+                    raise step
+                if isinstance(step, asyncio.Event):
+                    await step.wait()
+                elif isinstance(step, Began | Delta | Done):
+                    yield step
+                else:
+                    step()
+        finally:
+            self.open -= 1
 
     async def close(self) -> None:
         return
@@ -167,9 +174,10 @@ async def test_a_response_without_an_end_counts_as_cut_and_may_be_tried_again() 
 
 
 @pytest.mark.asyncio
-async def test_stop_ends_a_call_while_the_model_speaks() -> None:
-    stop = asyncio.Event()
-    bench = Bench(Scripted([[Began(Usage(input=9, cache_write=3)), Delta("Hel"), stop.set, Delta("lo"), ANSWER]]))
+async def test_stop_ends_a_call_whose_model_has_fallen_silent() -> None:
+    stop, never = asyncio.Event(), asyncio.Event()
+    provider = Scripted([[Began(Usage(input=9, cache_write=3)), Delta("Hel"), stop.set, never, Delta("lo"), ANSWER]])
+    bench = Bench(provider)
     heard: list[str] = []
 
     async def spoken(text: str, words: str) -> None:
@@ -178,6 +186,7 @@ async def test_stop_ends_a_call_while_the_model_speaks() -> None:
     with pytest.raises(Stopped):
         await bench.call(spoken=spoken, stop=stop)
     assert heard == ["Hel"]
+    assert provider.open == 0
     (row,) = bench.spent
     assert (row.error, row.usage) == ("stopped", Usage(input=9, cache_write=3))
 
