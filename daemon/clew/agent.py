@@ -16,9 +16,9 @@ from clew.context.recall import strip_appendix
 from clew.context.view import Rendered
 from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, Usage
 from clew.metrics import Metrics
-from clew.model_call import Called, ModelCaller, Stopped
+from clew.model_call import ModelCaller, Spent, Stopped
 from clew.prompting import Decided, Prompter, numbers
-from clew.providers import Provider, ProviderError, Request
+from clew.providers import Done, Provider, ProviderError, Request
 from clew.store import Claim, LeaseLost, ModelCall, NewMessage, Outcome, Reply, Step, ToolState, ViewRows
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently
@@ -57,8 +57,8 @@ class _Turn:
     decided: Decided
     stop: asyncio.Event
     messages: list[Message]
-    spent: list[ModelCall] = field(default_factory=list)
-    saved: int = 0  # of `spent`
+    spent: Spent = field(default_factory=Spent)
+    saved: tuple[int, int] = (0, 0)  # of the calls and cache entries in `spent`
     began: bool = False  # the prompt's state is written with the first step
     compaction_failed: bool = False
 
@@ -121,9 +121,9 @@ class Agent:
             return
         finally:
             del self._stops[claim.turn]
-        self._report(outcome, spent, self._time.steady() - started)
+        self._report(outcome, spent.calls, self._time.steady() - started)
 
-    async def _ended(self, claim: Claim, stop: asyncio.Event) -> tuple[Outcome, str, list[ModelCall]]:
+    async def _ended(self, claim: Claim, stop: asyncio.Event) -> tuple[Outcome, str, Spent]:
         rows = await self._store.view(claim.session)
         turn = _Turn(claim, rows, Decided(rows.prompt), stop, list(rows.messages))
         try:
@@ -146,36 +146,36 @@ class Agent:
         for number in range(1, self._settings.max_model_calls + 1):
             if turn.stop.is_set():
                 raise Stopped
-            called = await self._call(turn, first=number == 1)
-            blocks = _clean(called.done.blocks)
-            if called.done.stop == "refusal":
-                return Outcome("failed", self._step(turn, calls=called), "refusal"), WORDS["refusal"]
+            done = await self._call(turn, first=number == 1)
+            blocks = _clean(done.blocks)
+            if done.stop == "refusal":
+                return Outcome("failed", self._step(turn), "refusal"), WORDS["refusal"]
             if calls := tuple(block for block in blocks if isinstance(block, ToolCall)):
-                await self._run_tools(turn, blocks, calls, called)
+                await self._run_tools(turn, blocks, calls, done)
                 continue
             text = "\n".join(block.text for block in blocks if isinstance(block, Text)).strip()
             if text:
-                return self._answered(turn, blocks, text, called)
+                return self._answered(turn, blocks, text, done)
             empty += 1
             if empty == EMPTY_TRIES:
-                return Outcome("failed", self._step(turn, calls=called), "empty"), WORDS["empty"]
-            await self._record(turn, self._step(turn, calls=called))
+                return Outcome("failed", self._step(turn), "empty"), WORDS["empty"]
+            await self._record(turn, self._step(turn))
         text = f"I stopped after {self._settings.max_model_calls} model calls without coming to an end. Ask me to go on if I should."
         return Outcome("done", self._step(turn, (self._said(turn, (Text(text),), {"limit": True}),))), text
 
-    def _answered(self, turn: _Turn, blocks: tuple[Block, ...], text: str, called: Called) -> tuple[Outcome, str]:
-        metadata = {"model": called.done.model, "stop": called.done.stop, "in_reply_to": _newest(turn.claim)}
+    def _answered(self, turn: _Turn, blocks: tuple[Block, ...], text: str, done: Done) -> tuple[Outcome, str]:
+        metadata = {"model": done.model, "stop": done.stop, "in_reply_to": _newest(turn.claim)}
         kept = tuple(block for block in blocks if not isinstance(block, Thinking))
-        if called.done.stop == "length":
+        if done.stop == "length":
             text = f"{text}\n\n[My reply reached its longest length and was cut here.]"
-        return Outcome("done", self._step(turn, (self._said(turn, kept, metadata),), calls=called)), text
+        return Outcome("done", self._step(turn, (self._said(turn, kept, metadata),))), text
 
     # Tools -------------------------------------------------------------------------------------------------------
 
-    async def _run_tools(self, turn: _Turn, blocks: tuple[Block, ...], calls: tuple[ToolCall, ...], called: Called) -> None:
-        asked = self._said(turn, blocks, {"model": called.done.model})
+    async def _run_tools(self, turn: _Turn, blocks: tuple[Block, ...], calls: tuple[ToolCall, ...], done: Done) -> None:
+        asked = self._said(turn, blocks, {"model": done.model})
         started = tuple(ToolState(call.id, call.name, call.arguments, "started", self._time.wall()) for call in calls)
-        await self._record(turn, self._step(turn, (asked,), calls=called, tools=started))
+        await self._record(turn, self._step(turn, (asked,), tools=started))
         await self._finish_tools(turn, calls)
 
     async def _finish_tools(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
@@ -208,7 +208,7 @@ class Agent:
 
     # The model ---------------------------------------------------------------------------------------------------
 
-    async def _call(self, turn: _Turn, *, first: bool) -> Called:
+    async def _call(self, turn: _Turn, *, first: bool) -> Done:
         """The next model call: compacted if it is due, by the first provider that answers."""
         await self._compact_if_due(turn)
         if first:
@@ -221,7 +221,7 @@ class Agent:
                 log.warning("provider.fallback", provider=provider.name, kind=error.kind, err=str(error))
         return await self._call_with(turn, last)
 
-    async def _call_with(self, turn: _Turn, provider: Provider) -> Called:
+    async def _call_with(self, turn: _Turn, provider: Provider) -> Done:
         request = await self._fitting(turn, provider)
         try:
             return await self._send(turn, provider, request)
@@ -234,7 +234,7 @@ class Agent:
             request = await self._fitting(turn, provider, limit=int(estimated * allowed / max(sent, 1) * 0.95))
             return await self._send(turn, provider, request)
 
-    async def _send(self, turn: _Turn, provider: Provider, request: Request) -> Called:
+    async def _send(self, turn: _Turn, provider: Provider, request: Request) -> Done:
         marks, chain = await self._prompter.marked(request, provider)
 
         async def spoken(text: str, words: str) -> None:
@@ -295,15 +295,13 @@ class Agent:
     def _said(self, turn: _Turn, blocks: tuple[Block, ...], metadata: Mapping[str, object]) -> NewMessage:
         return NewMessage("assistant", blocks, self._time.wall(), metadata=metadata)
 
-    def _step(
-        self, turn: _Turn, messages: tuple[NewMessage, ...] = (), *, calls: Called | None = None, tools: tuple[ToolState, ...] = ()
-    ) -> Step:
+    def _step(self, turn: _Turn, messages: tuple[NewMessage, ...] = (), *, tools: tuple[ToolState, ...] = ()) -> Step:
         """What is to be committed: everything since the last step, the prompt's state with the first one."""
         first, turn.began = not turn.began, True
-        spent = tuple(turn.spent[turn.saved :])
-        turn.saved = len(turn.spent)
+        calls, cache = tuple(turn.spent.calls[turn.saved[0] :]), tuple(turn.spent.cache[turn.saved[1] :])
+        turn.saved = (len(turn.spent.calls), len(turn.spent.cache))
         state = replace(turn.decided.state, last_call=self._time.wall()) if first or calls else None
-        return Step(messages, spent, tools, calls.cache if calls else (), turn.decided.recalled if first else (), state)
+        return Step(messages, calls, tools, cache, turn.decided.recalled if first else (), state)
 
     async def _record(self, turn: _Turn, step: Step) -> None:
         turn.messages += await patiently(lambda: self._store.record(turn.claim, step))

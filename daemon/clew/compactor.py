@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Literal
 
@@ -21,7 +21,7 @@ from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
 from clew.messages import Message, Text
 from clew.metrics import Metrics
-from clew.model_call import ModelCaller
+from clew.model_call import ModelCaller, Spent
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
 from clew.providers.offline import summary as extract_summary
@@ -86,8 +86,11 @@ class Compactor:
         """
         rows = await self._store.view(session)
         messages = window(rows.messages).messages
-        cut = cut or cut_at(messages, len(messages) - self._settings.kept_messages, None, reason)
         if cut is None:
+            cut = cut_at(messages, len(messages) - self._settings.kept_messages, rows.turn_seq, reason)
+        else:  # another compaction may have come since it was decided
+            cut = replace(cut, index=sum(message.last_seq <= cut.to_seq for message in messages))
+        if cut is None or not cut.index:
             return Outcome("nothing", messages=len(messages))
         if rows.failures >= GIVE_UP and reason != "command" and not extract:
             return Outcome("off", error=f"{rows.failures} compactions failed in a row; write /compact to try again")
@@ -104,7 +107,7 @@ class Compactor:
         """What `compact` would do, without a call."""
         rows = await self._store.view(session)
         messages = window(rows.messages).messages
-        cut = cut_at(messages, len(messages) - self._settings.kept_messages, None, "command")
+        cut = cut_at(messages, len(messages) - self._settings.kept_messages, rows.turn_seq, "command")
         sizes = [message_tokens(message, self._zone) for message in messages]
         summary = estimate(rows.compaction.text) if rows.compaction else 0
         gone = cut.index if cut else 0
@@ -117,19 +120,19 @@ class Compactor:
         capacity, limit = self._capacity(limits, work)
         sizes = [message_tokens(message, self._zone) for message in work.demoted]
         ledger, report = work.ledger, Report()
-        calls: list[ModelCall] = []
+        spent = Spent()
         for start, end in chunks(sizes, capacity):
             part = work.demoted[start:end]
             request = self._request(ledger, part, work.focus, limits, limit)
             if extract:
                 answer = await asyncio.to_thread(extract_summary, request)
             else:
-                answer = await self._ask(request, work.payer, calls)
+                answer = await self._ask(request, work.payer, spent)
             replaced = material(ledgers.render(ledger), part, self._zone, "")
             if why := refusal(answer, replaced):
-                raise _Failure(why, calls)
+                raise _Failure(why, spent)
             ledger, report = ledgers.revise(ledger, part, answer)
-        return ledger, report, calls
+        return ledger, report, spent.calls
 
     def _capacity(self, limits: Limits, work: "_Work") -> tuple[int, int]:
         """(tokens of messages that fit one request, characters of one message)."""
@@ -147,14 +150,14 @@ class Compactor:
             (SystemBlock("base", self._instructions()),), (PromptMessage("user", (Text(text),)),), max_tokens=tokens, purpose="summary"
         )
 
-    async def _ask(self, request: Request, payer: str, calls: list[ModelCall]) -> str:
+    async def _ask(self, request: Request, payer: str, spent: Spent) -> str:
         try:
-            called = await self._caller.call(self._provider, Marks(request, ()), (), payer=payer, spent=calls)
+            done = await self._caller.call(self._provider, Marks(request, ()), (), payer=payer, spent=spent)
         except ProviderError as error:
-            raise _Failure(f"{error.kind}: {error}", calls) from error
-        if called.done.stop == "refusal":
-            raise _Failure("the summariser refused", calls)
-        return "\n".join(block.text for block in called.done.blocks if isinstance(block, Text))
+            raise _Failure(f"{error.kind}: {error}", spent) from error
+        if done.stop == "refusal":
+            raise _Failure("the summariser refused", spent)
+        return "\n".join(block.text for block in done.blocks if isinstance(block, Text))
 
     async def _commit(self, work: "_Work", cut: Cut, ledger: Ledger, report: Report, calls: list[ModelCall], started: float) -> Outcome:
         before = work.rows.compaction
@@ -213,9 +216,9 @@ class Compactor:
 
 
 class _Failure(Exception):
-    def __init__(self, why: str, calls: Sequence[ModelCall]) -> None:
+    def __init__(self, why: str, spent: Spent) -> None:
         super().__init__(why)
-        self.calls = tuple(calls)
+        self.calls = tuple(spent.calls)
 
 
 @dataclass(frozen=True, slots=True)

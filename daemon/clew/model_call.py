@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -28,12 +28,12 @@ class Stopped(Exception):
     """The turn was stopped while the model spoke."""
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
-    """What a request led to. `cache`: prefixes that the provider holds now."""
+@dataclass(slots=True)
+class Spent:
+    """What model calls left behind, as they happen. calls: every attempt; cache: prefixes that providers hold since."""
 
-    done: Done
-    cache: tuple[CacheEntry, ...] = ()
+    calls: list[ModelCall] = field(default_factory=list)
+    cache: list[CacheEntry] = field(default_factory=list)
 
 
 Spoken = Callable[[str, str], Awaitable[None]]
@@ -55,11 +55,11 @@ class ModelCaller:
         chain: Sequence[Prefix],
         *,
         payer: str,
-        spent: list[ModelCall],
+        spent: Spent,
         spoken: Spoken | None = None,
         stop: asyncio.Event | None = None,
-    ) -> Called:
-        """Send a request, again where that may help. Every attempt is added to `spent`. Raises ProviderError, Stopped."""
+    ) -> Done:
+        """Send a request, again where that may help. Every attempt is noted in `spent`. Raises ProviderError, Stopped."""
         for attempt in range(1, TRIES + 1):
             try:
                 return await self._attempt(provider, marks, chain, payer, spoken, stop, spent)
@@ -81,20 +81,20 @@ class ModelCaller:
         payer: str,
         spoken: Spoken | None,
         stop: asyncio.Event | None,
-        spent: list[ModelCall],
-    ) -> Called:
+        spent: Spent,
+    ) -> Done:
         record = _Record(self._time, provider, marks, chain, payer)
         try:
             done = await _consume(provider, marks, record, spoken, stop)
-        except ProviderError as error:
-            spent.append(record.written(Usage(), error=f"{error.kind}: {error}"))
+        except (ProviderError, Stopped) as ended:
+            error = f"{ended.kind}: {ended}" if isinstance(ended, ProviderError) else "stopped"
+            spent.calls.append(record.written(record.usage, error=error))
+            spent.cache += record.cache(record.usage)
             raise
-        except Stopped:
-            spent.append(record.written(record.usage, error="stopped"))
-            raise
-        spent.append(record.written(done.usage))
+        spent.calls.append(record.written(done.usage))
+        spent.cache += record.cache(done.usage)
         self._count(provider.name, done.usage)
-        return Called(done, record.cache(done.usage))
+        return done
 
     def _count(self, provider: str, usage: Usage) -> None:
         for kind in ("input", "output", "cache_read", "cache_write"):

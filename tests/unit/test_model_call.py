@@ -16,9 +16,8 @@ from clew.context.prompt import Parts, layout, mark, prefixes
 from clew.context.view import head
 from clew.messages import Text, Usage
 from clew.metrics import Metrics
-from clew.model_call import MAX_WAIT, TRIES, Called, ModelCaller, Spoken, Stopped
+from clew.model_call import MAX_WAIT, TRIES, ModelCaller, Spent, Spoken, Stopped
 from clew.providers import RETRYABLE, Began, Delta, Done, ErrorKind, Event, Limits, Provider, ProviderError, Request, Ttl, backoff
-from clew.store import ModelCall
 from tests.threads import numbered
 
 NOW = 1_780_000_000.0
@@ -86,9 +85,9 @@ def error(kind: ErrorKind, wait: float | None = 0.0) -> ProviderError:
 class Bench:
     provider: Provider
     metrics: Metrics = field(default_factory=Metrics)
-    spent: list[ModelCall] = field(default_factory=list)
+    spent: Spent = field(default_factory=Spent)
 
-    async def call(self, *, spoken: Spoken | None = None, stop: asyncio.Event | None = None, cached: bool = False) -> Called:
+    async def call(self, *, spoken: Spoken | None = None, stop: asyncio.Event | None = None, cached: bool = False) -> Done:
         parts = Parts("Be kind.", numbered(3).window(), head(UTC, "", direct=True))
         request = layout(parts, max_tokens=100, ttl=self.provider.cache_ttl, cache_key="s")
         chain = prefixes(request)
@@ -109,9 +108,9 @@ async def test_an_answer_is_passed_on_as_it_is_spoken_and_written_down() -> None
         heard.append((text, words))
 
     called = await bench.call(spoken=spoken)
-    assert called.done == ANSWER
+    assert called == ANSWER
     assert heard == [("Hello", "Hello"), ("Hello there", " there")]
-    (row,) = bench.spent
+    (row,) = bench.spent.calls
     assert (row.payer, row.provider, row.model, row.purpose, row.usage, row.error) == ("ada", "p", "m", "reply", READ, "")
     assert (row.started, row.first_byte, row.ended) == (NOW, NOW, NOW)
     assert row.marks == ("M1", "M4")
@@ -126,12 +125,12 @@ async def test_what_may_pass_is_tried_again_and_what_will_not_is_not(kind: Error
     provider = Scripted([[error(kind)], [ANSWER]])
     bench = Bench(provider)
     if kind in RETRYABLE:
-        assert (await bench.call()).done == ANSWER
+        assert await bench.call() == ANSWER
     else:
         with pytest.raises(ProviderError, match=f"{kind} it is"):
             await bench.call()
-    assert len(provider.requests) == len(bench.spent) == (2 if kind in RETRYABLE else 1)
-    assert bench.spent[0].error == f"{kind}: {kind} it is"
+    assert len(provider.requests) == len(bench.spent.calls) == (2 if kind in RETRYABLE else 1)
+    assert bench.spent.calls[0].error == f"{kind}: {kind} it is"
     assert bench.count("clew_model_errors_total", provider="p", kind=kind) == 1
 
 
@@ -152,7 +151,7 @@ async def test_after_so_many_tries_it_gives_up_with_the_last_error() -> None:
     with pytest.raises(ProviderError) as raised:
         await bench.call()
     assert raised.value.kind == "stall"
-    assert len(provider.requests) == len(bench.spent) == TRIES
+    assert len(provider.requests) == len(bench.spent.calls) == TRIES
 
 
 @pytest.mark.asyncio
@@ -169,7 +168,7 @@ async def test_a_response_without_an_end_counts_as_cut_and_may_be_tried_again() 
     bench = Bench(Scripted([[Began(), Delta("Hel"), stop.set]]))
     with capture_logs() as logs, pytest.raises(Stopped):
         await bench.call(stop=stop)  # stopped in the wait before the next try
-    assert bench.spent[0].error.startswith("cut: ")
+    assert bench.spent.calls[0].error.startswith("cut: ")
     assert [line["kind"] for line in logs] == ["cut"]
 
 
@@ -187,7 +186,7 @@ async def test_stop_ends_a_call_whose_model_has_fallen_silent() -> None:
         await bench.call(spoken=spoken, stop=stop)
     assert heard == ["Hel"]
     assert provider.open == 0
-    (row,) = bench.spent
+    (row,) = bench.spent.calls
     assert (row.error, row.usage) == ("stopped", Usage(input=9, cache_write=3))
 
 
@@ -203,20 +202,21 @@ async def test_stop_ends_the_wait_before_the_next_try() -> None:
 @pytest.mark.asyncio
 async def test_what_was_marked_is_recorded_as_cached_until_its_lifetime_ends() -> None:  # P28
     bench = Bench(Scripted([[ANSWER]]))
-    called = await bench.call(cached=True)
-    tokens = [entry.tokens for entry in called.cache]
-    assert len(called.cache) == 3
+    await bench.call(cached=True)
+    tokens = [entry.tokens for entry in bench.spent.cache]
+    assert len(bench.spent.cache) == 3
     assert tokens == sorted(set(tokens))
-    assert {(entry.provider, entry.model, entry.ttl, entry.expires) for entry in called.cache} == {("p", "m", 3600.0, NOW + 3600.0)}
-    assert bench.spent[0].marks == ("M1", "M3", "M4")
+    assert {(entry.provider, entry.model, entry.ttl, entry.expires) for entry in bench.spent.cache} == {("p", "m", 3600.0, NOW + 3600.0)}
+    assert bench.spent.calls[0].marks == ("M1", "M3", "M4")
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("ttl", ["1h", None])
 async def test_nothing_is_recorded_where_nothing_was_cached(ttl: Ttl | None) -> None:  # P28
     done = Done((Text("Hi"),), "end", Usage(input=50, output=5) if ttl else READ)
-    called = await Bench(Scripted([[done]], cache_ttl=ttl)).call()
-    assert called.cache == ()
+    bench = Bench(Scripted([[done]], cache_ttl=ttl))
+    await bench.call()
+    assert bench.spent.cache == []
 
 
 @pytest.mark.parametrize(("attempt", "seconds"), [(1, 0.5), (2, 1.0), (3, 2.0), (8, 60.0), (10_000, 60.0)])
@@ -232,3 +232,12 @@ def test_chance_takes_at_most_a_quarter_off(attempt: int, rand: float) -> None:
 @pytest.mark.parametrize(("stated", "seconds"), [(0.0, 0.0), (7.5, 7.5), (60.0, 60.0), (3600.0, 60.0), (-3.0, 0.0)])
 def test_a_stated_wait_is_obeyed_up_to_a_bound(stated: float, seconds: float) -> None:
     assert backoff(1, stated, 0.9) == seconds
+
+
+@pytest.mark.asyncio
+async def test_what_was_marked_is_recorded_even_if_the_reply_is_cut_off() -> None:  # P28
+    bench = Bench(Scripted([[Began(READ), error("invalid")]]))
+    with pytest.raises(ProviderError):
+        await bench.call(cached=True)
+    assert len(bench.spent.cache) == 3
+    assert bench.spent.calls[0].usage == READ

@@ -25,7 +25,7 @@ DEFAULTS: Mapping[str, Any] = {
         "local": {"kind": "openai", "base_url": "http://127.0.0.1:8080/v1", "model": "any", "context_window": 32768},
         "none": {"kind": "offline"},
     },
-    "transports": {"web": {"enabled": True}, "terminal": {"enabled": True}, "mqtt": {"enabled": False}},
+    "transports": {"web": {"enabled": True}, "terminal": {"enabled": True}, "mqtt": {"enabled": False}, "webhook": {"enabled": False}},
 }
 """What stands in for absent keys: `data_dir` and `providers` as a whole, `transports` name by name."""
 

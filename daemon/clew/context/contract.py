@@ -10,7 +10,7 @@ SHORT_SUMMARY = 400
 _ERROR = re.compile(
     r"\A\s*(?:"
     r"<!doctype html|<html|\{\s*\"(?:type\"\s*:\s*\"error|error)\"|"
-    r"(?:api |http |internal server |unexpected |connection )?error\b[:\s]|"
+    r"(?:api |http |internal server |unexpected |connection )?error\s*(?::|\d|\Z)|"
     r"(?:5\d\d|429)\b[ :]|"
     r"i(?:'m| am) (?:sorry|unable)|i can(?:no|')t (?:help|assist|comply|summari)|"
     r"prompt is too long|not logged in|invalid api key|you've hit your)",

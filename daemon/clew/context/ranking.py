@@ -67,8 +67,10 @@ class Scored:
     why: tuple[str, ...]
 
 
-def rank(query: Query, candidates: Sequence[Candidate], neighbours: Mapping[Place, Candidate] | Iterable[Candidate] = ()) -> list[Scored]:
-    """Candidates and their neighbours, best first; empty where nothing is relevant enough."""
+def rank(
+    query: Query, candidates: Sequence[Candidate], neighbours: Mapping[Place, Candidate] | Iterable[Candidate] = (), *, gate: bool = True
+) -> list[Scored]:
+    """Candidates and their neighbours, best first; empty where nothing is relevant enough. gate: False for who asked for a search."""
     hits = {(hit.session, hit.seq): hit for hit in candidates}
     around = neighbours.values() if isinstance(neighbours, Mapping) else neighbours
     known = {(near.session, near.seq): near for near in around} | hits
@@ -89,7 +91,8 @@ def rank(query: Query, candidates: Sequence[Candidate], neighbours: Mapping[Plac
         if score > 0:
             scored.append(Scored(message, score / mass, matched.get(place, ())))
     scored.sort(key=lambda item: (-item.score, item.candidate.at, item.candidate.id))
-    return scored if scored and scored[0].score * mass >= _relevant_from(query) else []
+    relevant = not gate or (scored and scored[0].score * mass >= _relevant_from(query))
+    return scored if relevant else []
 
 
 def _relevant_from(query: Query) -> float:

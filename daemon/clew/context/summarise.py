@@ -9,7 +9,7 @@ from clew.context.tokens import estimate
 from clew.context.view import Rendered
 from clew.messages import Message, Text, ToolCall, ToolResult
 
-_OWN_TAG = re.compile(r"<(/?(?:current_summary|new_messages|format|keep))>")
+_OWN_TAG = re.compile(r"<\s*(/?\s*(?:current_summary|new_messages|format|keep))\s*>", re.IGNORECASE)
 
 
 def material(summary: str, demoted: Sequence[Rendered], zone: tzinfo, output_format: str, focus: str = "", limit: int | None = None) -> str:

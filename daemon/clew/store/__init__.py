@@ -256,7 +256,7 @@ class ViewRows:
     """All rows that a session's view is computed from.
 
     compaction: the newest one not undone. messages: the rows behind its `to_seq`, in order. pinned: the pinned messages in front of it.
-    failures: compactions that failed in a row.
+    failures: compactions that failed in a row. turn_seq: row of the first user message of the turn that runs, None while none does.
     """
 
     session: str
@@ -266,6 +266,7 @@ class ViewRows:
     pinned: tuple[Message, ...]
     prompt: PromptState
     failures: int = 0
+    turn_seq: int | None = None
 
 
 # Search ----------------------------------------------------------------------------------------------------------

@@ -34,6 +34,9 @@ def view(db: sqlite3.Connection, session: str) -> ViewRows:
     to_seq = newest.to_seq if newest else 0
     pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,)))
     failures = db.execute("SELECT failures FROM compaction_state WHERE session = ?", (session,)).fetchone()
+    turn = db.execute(
+        "SELECT first_seq FROM turns WHERE session = ? AND state IN ('running', 'waiting') AND first_seq > 0", (session,)
+    ).fetchone()
     pinned = tuple(message for message in transcript.by_ids(db, pins) if message.seq <= to_seq) if pins else ()
     return ViewRows(
         session=session,
@@ -43,6 +46,7 @@ def view(db: sqlite3.Connection, session: str) -> ViewRows:
         pinned=pinned,
         prompt=prompt_state(db, session),
         failures=failures[0] if failures else 0,
+        turn_seq=turn[0] if turn else None,
     )
 
 
@@ -98,7 +102,8 @@ def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: S
     )
     for call in calls:
         turns.put_call(db, replace(call, compaction=new.id), new.session, None)
-    db.execute("DELETE FROM compaction_state WHERE session = ?", (new.session,))
+    if calls:  # an extract made without the summariser says nothing of its health
+        db.execute("DELETE FROM compaction_state WHERE session = ?", (new.session,))
     return True
 
 
