@@ -82,7 +82,8 @@ async def _compact(rooms: Rooms, claim: Claim, rest: str) -> Answer:
             return Answer("There is nothing to compact yet.")
         return Answer(
             f"{plan.demoted} messages would go into the summary and {plan.kept} stay: about {plan.tokens_before:,} tokens now,"
-            f" at most {plan.tokens_after:,} then, for one call of about {plan.tokens_before:,} tokens."
+            f" at most {plan.tokens_after:,} then. The call reads about {plan.call_tokens[0]:,} tokens and writes at most"
+            f" {plan.call_tokens[1]:,}" + (f", for about ${plan.cost:.4f}." if plan.cost is not None else ".")
         )
     payer = claim.person.id if claim.person else ""
     outcome = await rooms.compactor.compact(claim.session, "command", rest or None, payer=payer)

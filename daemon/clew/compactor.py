@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Literal
@@ -10,7 +10,7 @@ from typing import Literal
 import structlog
 
 from clew.clock import Time, new_id
-from clew.config import Compression
+from clew.config import Compression, Price
 from clew.context import ledger as ledgers
 from clew.context.compression import Cut, Trigger, chunks, cut_at
 from clew.context.contract import refusal
@@ -54,19 +54,32 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a compaction would do: messages that would go and stay, and the window's estimated tokens before and after."""
+    """What a compaction would do: messages that would go and stay, the window's estimated tokens before and after, and the call.
+
+    call_tokens: what the summariser would read and, at most, write. cost: dollars by the configured price, None where there is none.
+    """
 
     demoted: int
     kept: int
     tokens_before: int
     tokens_after: int
+    call_tokens: tuple[int, int] = (0, 0)
+    cost: float | None = None
 
 
 class Compactor:
     """Compacts sessions. `provider`: the session's own model or the configured summariser."""
 
     def __init__(
-        self, store: SqliteStore, settings: Compression, caller: ModelCaller, provider: Provider, time: Time, zone: tzinfo, metrics: Metrics
+        self,
+        store: SqliteStore,
+        settings: Compression,
+        caller: ModelCaller,
+        provider: Provider,
+        time: Time,
+        zone: tzinfo,
+        metrics: Metrics,
+        prices: Mapping[str, Price],
     ) -> None:
         self._store = store
         self._settings = settings
@@ -75,6 +88,7 @@ class Compactor:
         self._time = time
         self._zone = zone
         self._metrics = metrics
+        self._prices = prices
 
     async def compact(
         self, session: str, reason: Trigger, focus: str | None = None, *, cut: Cut | None = None, payer: str = "", extract: bool = False
@@ -107,12 +121,18 @@ class Compactor:
         """What `compact` would do, without a call."""
         rows = await self._store.view(session)
         messages = window(rows.messages).messages
-        cut = cut_at(messages, len(messages) - self._settings.kept_messages, rows.turn_seq, "command")
+        cut = cut_at(messages, len(messages) - self._settings.kept_messages, None, "command")
         sizes = [message_tokens(message, self._zone) for message in messages]
         summary = estimate(rows.compaction.text) if rows.compaction else 0
-        gone = cut.index if cut else 0
-        after = sum(sizes[gone:]) + (min(self._settings.summary_tokens, summary + sum(sizes[:gone])) if gone else summary)
-        return Preview(gone, len(messages) - gone, summary + sum(sizes), after)
+        if cut is None:
+            return Preview(0, len(messages), summary + sum(sizes), summary + sum(sizes))
+        replaced = summary + sum(sizes[: cut.index])
+        read = replaced + estimate(self._instructions()) + estimate(load("summary_format").text)
+        written = min(self._settings.summary_tokens, replaced)
+        price = self._prices.get(self._provider.model)
+        cost = (read * price.input + written * price.output) / 1e6 if price else None
+        after = written + sum(sizes[cut.index :])
+        return Preview(cut.index, len(messages) - cut.index, summary + sum(sizes), after, (read, written), cost)
 
     async def _revised(self, work: "_Work", *, extract: bool) -> "tuple[Ledger, Report, list[ModelCall]]":
         """The new ledger. The old part is fed in as many consecutive parts as the summariser's window asks for."""

@@ -85,7 +85,9 @@ class Service:
         self.tools = ToolRunner(tools, config.agent.approver, config.limits.tool_output_chars)
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, config.agent.recall, self.metrics)
         self.prompter = Prompter(store, config.agent, recall, [tool.spec for tool in self.tools.tools.values()], self.time, zone)
-        self.compactor = Compactor(store, config.agent.compression, caller, summariser, self.time, ZoneInfo(zone), self.metrics)
+        self.compactor = Compactor(
+            store, config.agent.compression, caller, summariser, self.time, ZoneInfo(zone), self.metrics, config.prices
+        )
         self.agent = Agent(
             store,
             config.agent,

@@ -33,5 +33,5 @@ def check(ctx: click.Context, path: Path | None, as_json: bool) -> None:
 
 @asynchronous
 async def _problems(config: Config) -> list[str]:
-    async with reading(config, writable=True) as store:  # the index checks itself in a statement that looks like a write
+    async with reading(config) as store:
         return await store.check()

@@ -15,12 +15,12 @@ def store_path(config: Config) -> Path:
 
 
 @asynccontextmanager
-async def reading(config: Config, *, writable: bool = False) -> AsyncIterator[SqliteStore]:
-    """The store, read-only unless `writable`. Raises NotFound where there is none yet."""
+async def reading(config: Config) -> AsyncIterator[SqliteStore]:
+    """The store, read-only. Raises NotFound where there is none yet."""
     path = store_path(config)
     if not path.exists():
         raise NotFound(f"Nothing is stored yet: there is no {path}.", hint="`clew chat` or `clew run` makes it.")
-    store = await SqliteStore.open(path, time.time(), read_only=not writable)
+    store = await SqliteStore.open(path, time.time(), read_only=True)
     try:
         yield store
     finally:

@@ -229,13 +229,16 @@ async def compact(session: str, preview: bool, focus: str | None, path: Path | N
         print_json(answer)
     elif preview:
         click.echo(_PREVIEW.format(**answer))
+        if answer["cost"] is not None:
+            click.echo("The call would cost about ${:.4f}.".format(answer["cost"]))
     if not preview:
         _tell_outcome(answer, quiet=as_json)
 
 
 _PREVIEW = (
     "{demoted} messages would become a summary, {kept} would stay as they are.\n"
-    "The window would hold about {tokens_after:,} tokens instead of {tokens_before:,}."
+    "The window would hold about {tokens_after:,} tokens instead of {tokens_before:,}.\n"
+    "The call would read about {call_tokens[0]:,} tokens and write at most {call_tokens[1]:,}."
 )
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from pydantic import SecretStr
 
@@ -136,8 +137,9 @@ def _part(block: Block, mark: dict[str, Any]) -> dict[str, Any]:
 
 
 def _id(call_id: str) -> str:
-    """Ids of other providers may hold characters that this API refuses."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
+    """Ids of other providers may hold characters that this API refuses; two that differ only there stay two."""
+    plain = re.sub(r"[^a-zA-Z0-9_-]", "_", call_id)
+    return plain if plain == call_id else f"{plain}_{crc32(call_id.encode('utf-8', 'surrogatepass')):08x}"
 
 
 @dataclass(slots=True)

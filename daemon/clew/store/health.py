@@ -4,6 +4,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from clew.messages import Usage
+from clew.store import transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,41 @@ def session_usage(db: sqlite3.Connection, session: str) -> SessionUsage:
 
 
 def check(db: sqlite3.Connection) -> list[str]:
-    problems = [row[0] for row in db.execute("PRAGMA integrity_check(10)") if row[0] != "ok"]
+    """What is wrong with the file, in words. The index is compared with one that is built anew beside it; nothing is written."""
     try:
-        db.execute("INSERT INTO messages_fts (messages_fts) VALUES ('integrity-check')")
+        problems = [row[0] for row in db.execute("PRAGMA integrity_check(10)") if row[0] != "ok"]
     except sqlite3.DatabaseError as error:
-        problems.append(f"the search index is malformed: {error}")
+        return [str(error)]
+    try:
+        return problems or _index_problems(db)
+    except sqlite3.DatabaseError as error:
+        return [f"the search index is malformed: {error}"]
+
+
+def _index_problems(db: sqlite3.Connection) -> list[str]:
+    if not transcript.index_is_current(db):
+        return ["the search index was built by another version; it is built anew at the next start"]
+    db.execute("CREATE VIRTUAL TABLE temp.rebuilt USING fts5(text, scope, content='', tokenize='porter unicode61 remove_diacritics 2')")
+    db.execute("CREATE VIRTUAL TABLE temp.rebuilt_words USING fts5vocab(temp, rebuilt, instance)")
+    db.execute("CREATE VIRTUAL TABLE temp.stored_words USING fts5vocab(main, messages_fts, instance)")
+    try:
+        counts = transcript.index_into(db, "temp.rebuilt")
+        words = "SELECT term, doc, col, offset FROM temp.{}"
+        differing = [
+            db.execute(f"SELECT term FROM ({words.format(one)} EXCEPT {words.format(other)}) LIMIT 3").fetchall()
+            for one, other in (("rebuilt_words", "stored_words"), ("stored_words", "rebuilt_words"))
+        ]
+        stored = dict(db.execute("SELECT term, messages FROM document_frequency").fetchall())
+    finally:
+        for table in ("stored_words", "rebuilt_words", "rebuilt"):
+            db.execute(f"DROP TABLE temp.{table}")
+    problems = [
+        f"the search index {what}, for instance {', '.join(term for (term,) in terms)}"
+        for what, terms in zip(("lacks words of the transcript", "holds words that the transcript does not"), differing, strict=True)
+        if terms
+    ]
+    if stored != counts:
+        problems.append("the word counts differ from the transcript's")
     return problems
 
 

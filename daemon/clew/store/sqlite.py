@@ -283,7 +283,7 @@ class SqliteStore:
 
     async def check(self) -> list[str]:
         """What is wrong with the file, in words: SQLite's own check, and the index against the transcript."""
-        return await self._db.write(health.check)
+        return await self._db.read(health.check)
 
     async def probe(self) -> None:
         """Raises StoreError unless the store can be read."""

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -116,6 +117,16 @@ def rebuild(db: sqlite3.Connection) -> int:
         (str(INDEX_VERSION),),
     )
     return rows
+
+
+def index_into(db: sqlite3.Connection, table: str) -> dict[str, int]:
+    """Index the whole transcript into another table of the same shape. Returns in how many messages each word occurs."""
+    counts: Counter[str] = Counter()
+    for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number"):
+        if indexed := index_text(searchable(message(row).blocks)):
+            db.execute(f"INSERT INTO {table} (rowid, text, scope) VALUES (?, ?, ?)", (number, indexed, scope_term(chat)))
+            counts.update(set(tokens(indexed)))
+    return dict(counts)
 
 
 def between(db: sqlite3.Connection, session: str, after: int, until: int | None = None) -> tuple[Message, ...]:

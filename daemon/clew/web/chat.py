@@ -273,8 +273,9 @@ class ChatSockets:
         ws = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=limit, compress=False)
         self._open.add(ws)
         try:
-            await ws.prepare(request)
-            await ChatSocket(self._service, ws, lambda: abort(request), address, sender, int(after)).run()
+            with contextlib.suppress(ConnectionError):  # the client is gone
+                await ws.prepare(request)
+                await ChatSocket(self._service, ws, lambda: abort(request), address, sender, int(after)).run()
         finally:
             self._open.discard(ws)
         return ws
