@@ -188,8 +188,9 @@ class Agent:
     async def _settle_interrupted(self, turn: _Turn) -> None:
         """After a crash between a call and its result: run it again if that is harmless, else say that nobody knows."""
         own = [message for message in turn.messages if message.turn == turn.claim.turn]
-        answered = {result.call_id for message in own for result in message.results}
         asked = next((message for message in reversed(own) if message.calls), None)
+        # Only results behind it count: some models give every call the same id.
+        answered = {result.call_id for message in own if asked and message.seq > asked.seq for result in message.results}
         missing = [call for call in (asked.calls if asked else ()) if call.id not in answered]
         lost = [call for call in missing if not self._tools.idempotent(call.name)]
         if lost:

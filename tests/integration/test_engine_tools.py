@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from clew import service
 from clew.assembly import people_of
 from clew.config import Approver, Config, Limits
 from clew.inbox import decider
@@ -15,7 +16,7 @@ from clew.tools.runner import ToolRunner
 from clew.transport import Address, Inbound
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply
-from tests.integration.engine import PEOPLE, START, calling, context_of, engine, spoken, tool
+from tests.integration.engine import PEOPLE, START, calling, context_of, engine, spoken, system_text, tool
 
 
 async def shelved(context: ToolContext, note: str) -> str:
@@ -221,3 +222,61 @@ async def test_a_stored_reply_is_sent_after_a_restart_without_a_model_call(tmp_p
             await world.desk.until(lambda: len(world.desk.sent) == 1)
             await world.idle()
         assert len(world.model.calls) == len(world.desk.sent) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_model_that_uses_one_id_for_every_call_is_understood(tmp_path: Path) -> None:  # P11
+    rounds = 0
+
+    def script(body: JsonObject) -> Reply:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 4:
+            return say("all shelved")
+        return Reply([{"type": "tool_use", "id": "call_0", "name": "shelve", "input": {"note": str(rounds)}}], "tool_use")
+
+    async with engine(tmp_path, script, tools=[tool("shelve", shelved)]) as world, world.running():
+        assert await world.desk.ask("shelve three") == "all shelved"
+        told = results(world.replies[-1])
+        assert [text for _, text in told] == ["shelved 1", "shelved 2", "shelved 3"]
+        assert len({call_id for call_id, _ in told}) == 3
+        assert await world.desk.ask("and thanks")
+
+
+@pytest.mark.asyncio
+async def test_an_interrupted_call_whose_id_was_used_before_is_settled_too(tmp_path: Path) -> None:  # P11, P48
+    ran: list[str] = []
+
+    async def reads(context: ToolContext, note: str) -> str:
+        ran.append(note)
+        return f"read {note}"
+
+    async with engine(tmp_path, lambda body: say("done"), tools=[tool("read", reads, idempotent=True)]) as world:
+        async with world.file() as store:
+            claim = await interrupted(store, "read", answered=("read",))
+            again = NewMessage("assistant", (ToolCall("c_read", "read", '{"note":"second"}'),), START)
+            await store.record(claim, Step(messages=(again,)))
+        async with world.running():
+            await world.desk.until(lambda: len(world.desk.sent) == 1)
+            assert [text for _, text in results(world.replies[0])] == ["done before", "read second"]
+    assert ran == ["second"]
+
+
+@pytest.mark.asyncio
+async def test_a_turn_resumed_in_its_tool_loop_sends_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # P2, P29, P31, P48
+    monkeypatch.setattr(service, "GRACE", 0.05)
+    async with engine(tmp_path, lambda body: say("noted")) as world:
+        async with world.running():
+            await world.desk.ask("my locker code is 5512")
+            await world.desk.ask("/new")
+            world.model.script = calling(("current_time", {}), then="it is 5512")
+            held = world.model.hold(lambda body: "'tool'" in str(body["messages"][-1]))
+            await world.desk.accept(world.desk.message("what was my locker code?"))
+            await held.reached.wait()
+        async with world.running():
+            await world.desk.until(lambda: world.desk.sent[-1].text == "it is 5512")
+        _, before, after = world.model.calls[-3:]
+        assert "5512" in system_text(before.body)
+        assert before.raw == after.raw
