@@ -352,6 +352,7 @@ async def engine(
     clock: Callable[[], float] | None = None,
     capabilities: Capabilities = Capabilities(),  # noqa: B008 - frozen
     emulated_window: int | None = None,
+    desk: Desk | None = None,
     **emulated: Any,
 ) -> AsyncIterator[World]:
     """A world in which no service runs yet.
@@ -359,7 +360,7 @@ async def engine(
     emulated: settings of the model's server. window: tokens, what the config says of the model; emulated_window: the tokens (words)
     that its server takes.
     """
-    desk = Desk(capabilities)
+    desk = desk or Desk(capabilities)
     script = chat_script(replies, summary)
     kind = OpenAIEmulator if provider == "openai" else AnthropicEmulator
     async with kind(script=script, window=emulated_window, **emulated) as model:

@@ -7,10 +7,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from clew.errors import ClewError
-from clew.transport import Address, Capabilities, Inbound, Preview, Refused, Retry, Sent, Typing, Unknown
+from clew.transport import Address, Capabilities, Host, Inbound, Preview, Refused, Retry, Sent, Typing, Unknown
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import DropAfter, JsonObject, Reply, Stall
-from tests.integration.engine import Clock, World, engine, exchanges, is_summary, spoken
+from tests.integration.engine import Clock, Desk, World, assistant, engine, exchanges, is_summary, spoken, user
 
 
 def access(world: World, unknown: str) -> None:
@@ -308,3 +308,37 @@ async def test_a_turn_in_which_everything_happens_keeps_its_order(tmp_path: Path
             await world.desk.until(lambda: len(world.desk.sent) == 4)
             assert [delivery.answers[0] for delivery in world.desk.sent] == [each.client_id for each in messages]
             assert [d.text for d in world.desk.sent if d.text.startswith("re")] == ["re one", "re two", "re three"]
+
+
+class Shaky(Desk):
+    """A platform whose first connections fail in a way that its adapter did not foresee."""
+
+    failures = 1
+
+    async def run(self, host: Host) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise OSError("no network yet")
+        await super().run(host)
+
+
+@pytest.mark.asyncio
+async def test_a_transport_that_fails_is_started_again(tmp_path: Path) -> None:  # P48, BO-098
+    async with engine(tmp_path, desk=Shaky()) as world:
+        with capture_logs() as logs:
+            async with world.running():
+                assert "answer" in await world.desk.ask("there you are")
+                assert await world.service.readiness() == []
+        assert [line["task"] for line in logs if line["event"] == "task.restarted"] == ["transport.desk"]
+        assert [line["detail"] for line in logs if line["event"] == "transport.disconnected"] == ["OSError: no network yet"]
+
+
+@pytest.mark.asyncio
+async def test_a_full_window_is_compacted_even_where_compression_is_off(tmp_path: Path) -> None:  # P8, P9
+    long = " ".join(["lorem ipsum dolor sit amet"] * 12)
+    async with engine(tmp_path, window=8192) as world:
+        world.compression(enabled=False)
+        async with world.running():
+            await world.seed(*exchanges(2), *[each for n in range(25) for each in (user(f"{n} {long}"), assistant(f"{n} {long}"))])
+            assert "answer" in await world.desk.ask("does it fit?")
+            assert [each.trigger for each in await world.store.compactions(await world.session())] == ["limit"]
