@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from clew.compactor import Compactor
 from clew.context.view import window
+from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.store import Claim, PersonRole
 from clew.store.sqlite import SqliteStore
@@ -27,6 +28,7 @@ class Rooms:
     store: SqliteStore
     compactor: Compactor
     provider: Provider
+    caller: ModelCaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ async def _status(rooms: Rooms, claim: Claim, rest: str) -> Answer:
         f"Model calls: {spent.calls}; tokens in {spent.usage.prompt:,}, out {spent.usage.output:,}",
         f"Prompt cache: {spent.usage.cache_read:,} read, {spent.usage.cache_write:,} written; last reply read {share:.0%} of its prompt",
     ]
+    resting = [name for name, breaker in rooms.caller.breakers.items() if breaker.state != "closed"]
+    lines += [f"{name} kept failing and is left alone for a while" for name in resting]
     return Answer("\n".join(lines))
 
 

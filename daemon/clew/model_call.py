@@ -13,6 +13,7 @@ from clew.context.prompt import Marks, Prefix, segments
 from clew.messages import Usage
 from clew.metrics import Metrics
 from clew.providers import RETRYABLE, Began, Delta, Done, Provider, ProviderError, backoff
+from clew.providers.breaker import Breaker
 from clew.store import CacheEntry, ModelCall
 
 log = structlog.get_logger()
@@ -47,6 +48,7 @@ class ModelCaller:
         self._time = time
         self._metrics = metrics
         self._rand = rand
+        self.breakers: dict[str, Breaker] = {}
 
     async def call(
         self,
@@ -61,9 +63,18 @@ class ModelCaller:
     ) -> Done:
         """Send a request, again where that may help. Every attempt is noted in `spent`. Raises ProviderError, Stopped."""
         for attempt in range(1, TRIES + 1):
+            breaker = self.breakers.setdefault(provider.name, Breaker(self._time.steady))
+            if left := breaker.wait():
+                raise ProviderError("unavailable", f"{provider.name} kept failing and is left alone for {left:.0f} s")
             try:
-                return await self._attempt(provider, marks, chain, payer, spoken, stop, spent)
+                done = await self._attempt(provider, marks, chain, payer, spoken, stop, spent)
+                self._note(provider, breaker, None)
+                return done
+            except Stopped:
+                breaker.release()
+                raise
             except ProviderError as error:
+                self._note(provider, breaker, error)
                 self._metrics.model_errors.labels(provider.name, error.kind).inc()
                 wait = backoff(attempt, error.retry_after, self._rand(), cap=MAX_WAIT)
                 stated = error.retry_after is not None and error.retry_after > MAX_WAIT
@@ -95,6 +106,16 @@ class ModelCaller:
         spent.cache += record.cache(done.usage)
         self._count(provider.name, done.usage)
         return done
+
+    def _note(self, provider: Provider, breaker: Breaker, error: ProviderError | None) -> None:
+        before = breaker.state
+        if error is None:
+            breaker.succeeded()
+        else:
+            breaker.failed(error.kind)
+        if breaker.state != before:
+            log.warning("provider.breaker", provider=provider.name, state=breaker.state)
+        self._metrics.breaker_open.labels(provider.name).set(int(breaker.state != "closed"))
 
     def _count(self, provider: str, usage: Usage) -> None:
         for kind in ("input", "output", "cache_read", "cache_write"):

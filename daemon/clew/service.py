@@ -80,7 +80,7 @@ class Service:
         }
         everything = {name: running.transport for name, running in self.transports.items()}
         self.hints = Hints(self.bus, everything)
-        caller = ModelCaller(self.time, self.metrics)
+        self.caller = caller = ModelCaller(self.time, self.metrics)
         tools = [*sessions.tools(store), *plugged("clew.tools")]
         self.tools = ToolRunner(tools, config.agent.approver, config.limits.tool_output_chars)
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, config.agent.recall, self.metrics)
@@ -103,7 +103,7 @@ class Service:
         )
         owner = new_id()
         merging = frozenset(n for n, t in everything.items() if t.capabilities.merges and config.agent.while_busy == "merge")
-        rooms = commands.Rooms(store, self.compactor, providers[0])
+        rooms = commands.Rooms(store, self.compactor, providers[0], caller)
         self.dispatcher = Dispatcher(store, self.agent, rooms, self.plan, self.bus, self.time, owner, config.limits.turns_at_once, merging)
         self.delivering = {
             name: Delivering(name, transport, store, self.time, self.metrics, owner)
@@ -229,6 +229,7 @@ class Service:
             "uptime": round(self.time.steady() - self._started, 1),
             "ready": not await self.readiness(),
             "provider": {"name": provider.name, "kind": provider.kind, "model": provider.model},
+            "breakers": {name: breaker.state for name, breaker in self.caller.breakers.items()},
             "transports": {name: {"up": each.up, "detail": each.detail, "since": each.since} for name, each in self.transports.items()},
             "access": access_line(self.config.access.unknown),
             "counts": await self.store.counts(self.time.wall()),
