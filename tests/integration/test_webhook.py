@@ -3,6 +3,9 @@
 import asyncio
 import contextlib
 import json
+import os
+import re
+import shutil
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from tests.emulators.scripts import echo
 from tests.integration.web_harness import Clew, running, settings
 from tests.integration.webhook_harness import OLD_SECRET, SECRET, Receiver, call, drops, message, proof, receiving, say, until
 
+PAGE = Path(__file__).parents[2] / "docs" / "transports" / "webhook.md"
 PEOPLE = {"ada": {"role": "owner", "identities": ["webhook:ada"]}}
 
 
@@ -324,6 +328,21 @@ async def test_a_reply_that_was_dropped_comes_again_under_the_same_id(clew: Clew
     first, second = receiver.calls
     assert first.raw == second.raw
     assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("openssl")), reason="the example needs curl and openssl")
+async def test_the_example_of_the_docs_works(clew: Clew, receiver: Receiver) -> None:  # P42, P43
+    (example,) = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    program = await asyncio.create_subprocess_exec(
+        *("sh", "-euc", example.replace(":9000", f":{receiver.port}")),
+        env={"PATH": os.environ["PATH"], "CLEW_WEBHOOK_SECRET": SECRET, "CLEW_URL": clew.url},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    printed, _ = await program.communicate()
+    assert json.loads(printed) == {"id": "q1", "status": "stored"}
+    await until(lambda: bool(receiver.calls))
+    assert (receiver.calls[0].path, receiver.calls[0].body["in_reply_to"]) == ("/replies", "q1")
 
 
 class Full:

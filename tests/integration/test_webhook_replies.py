@@ -208,11 +208,13 @@ async def test_an_answer_without_end_is_not_read(transport: WebhookTransport, re
 
 
 @pytest.mark.asyncio
-async def test_cookies_are_not_kept(transport: WebhookTransport, receiver: Receiver) -> None:
+async def test_neither_cookies_nor_connections_are_kept(receiver: Receiver) -> None:
     receiver.next.append(answers(200, Set_Cookie="a=b; Path=/"))
-    for _ in range(2):
-        await transport.send(delivery(transport, receiver.url))
+    async with running(f"localhost:{receiver.port}") as transport:
+        for _ in range(2):
+            await transport.send(delivery(transport, f"http://localhost:{receiver.port}/"))
     assert ["cookie" in call.headers for call in receiver.calls] == [False, False]
+    assert [call.headers["connection"] for call in receiver.calls] == ["close", "close"]
 
 
 @pytest.mark.asyncio
