@@ -13,7 +13,7 @@ from clew.providers import backoff
 from clew.store import Settlement
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently
-from clew.transport import Address, Delivery, Preview, Refused, Retry, Transport, Typing, Unknown
+from clew.transport import Address, Delivery, Preview, Refused, Retry, Sent, Transport, Typing, Unknown
 
 log = structlog.get_logger()
 
@@ -114,11 +114,18 @@ class Delivering:
     async def _resolved(self, delivery: Delivery, reason: str) -> Settlement:
         """An unknown outcome: ask where one can ask, send again where the receiver drops repeats, else say that nobody knows."""
         can = self._transport.capabilities
-        if can.can_find and (found := await self._transport.find(delivery)):
+        if can.can_find and (found := await self._found(delivery)):
             return Settlement("sent", found.ref, sent_parts=len(delivery.parts))
         if can.idempotent_send:
             return self._again(delivery, reason, None)
         return Settlement("unknown", reason=reason)
+
+    async def _found(self, delivery: Delivery) -> Sent | None:
+        try:
+            return await self._transport.find(delivery)
+        except Exception as error:  # most often the network that swallowed the answer is still down
+            log.warning("outbox.unknown", transport=self._name, id=delivery.id, reason=f"asking failed: {type(error).__name__}: {error}")
+            return None
 
 
 class Hints:

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from clew.errors import ClewError
-from clew.transport import Address, Capabilities, Host, Inbound, Preview, Refused, Retry, Sent, Typing, Unknown
+from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Preview, Refused, Retry, Sent, Typing, Unknown
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import DropAfter, JsonObject, Reply, Stall
 from tests.integration.engine import Clock, Desk, World, assistant, engine, exchanges, is_summary, spoken, user
@@ -342,3 +342,23 @@ async def test_a_full_window_is_compacted_even_where_compression_is_off(tmp_path
             await world.seed(*exchanges(2), *[each for n in range(25) for each in (user(f"{n} {long}"), assistant(f"{n} {long}"))])
             assert "answer" in await world.desk.ask("does it fit?")
             assert [each.trigger for each in await world.store.compactions(await world.session())] == ["limit"]
+
+
+class Blind(Desk):
+    """A platform that cannot be asked either while its network is down."""
+
+    async def find(self, delivery: Delivery) -> Sent | None:
+        raise OSError("still no network")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("idempotent", "state"), [(False, "unknown"), (True, "sent")])
+async def test_a_lookup_that_fails_blocks_no_lane(tmp_path: Path, idempotent: bool, state: str) -> None:  # P43
+    desk = Blind(Capabilities(can_find=True, idempotent_send=idempotent))
+    async with engine(tmp_path, desk=desk) as world, world.running():
+        desk.faults["desk:ada"] = [Unknown("no answer came")]
+        first = desk.message("hello")
+        await desk.accept(first)
+        assert "and again" in await desk.ask("and again")
+        await world.idle()
+        assert [row["state"] for row in await world.store.outbox(("unknown", "sent", "sending"))] == [state, "sent"]
