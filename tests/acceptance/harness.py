@@ -98,15 +98,16 @@ class Daemon(Watched):
             asyncio.create_task(self._read(process.stdout, self._hear)),
             asyncio.create_task(self._read(process.stderr, self._note)),
         ]
-        await self.until(lambda: len(self.said) > seen or process.returncode is not None, "the ready line")
-        assert process.returncode is None, f"clew ended with {process.returncode}\n{self}"
+        for reader in self._readers:
+            reader.add_done_callback(lambda _: self._tell())
+        await self.until(lambda: len(self.said) > seen or self._readers[0].done(), "the ready line")
+        assert len(self.said) > seen, f"clew ended before it was ready\n{self}"
         await self.until(lambda: self.count("transport.connected", transport="mqtt") > connected, "a connection to the broker")
 
     async def _read(self, stream: asyncio.StreamReader, take: Callable[[str], None]) -> None:
         async for line in stream:
             take(line.decode())
             self._tell()
-        self._tell()
 
     def _hear(self, line: str) -> None:
         self.said.append(line)
