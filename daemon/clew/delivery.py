@@ -40,6 +40,7 @@ class Delivering:
         self._metrics = metrics
         self._owner = owner
         self._tasks: set[asyncio.Task[None]] = set()
+        self._claiming: asyncio.Future[bool] | None = None
         self._room = asyncio.Semaphore(SIDE_BY_SIDE)
 
     async def run(self) -> None:
@@ -53,12 +54,14 @@ class Delivering:
         """Send what is due, at most `grace` seconds."""
         try:
             async with asyncio.timeout(grace):
+                await self._claimed()
                 await self._start_all()
                 while self._tasks:
                     await asyncio.wait(self._tasks)
                     await self._start_all()
         except TimeoutError:
             log.warning("outbox.retry", transport=self._name, reason="the daemon stops; the rest is sent at the next start")
+            await self._claimed()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -70,13 +73,25 @@ class Delivering:
     async def _start_all(self) -> None:
         while True:
             await self._room.acquire()
-            delivery = await self._store.claim_delivery(self._owner, self._name, self._time.wall())
-            if delivery is None:
-                self._room.release()
+            self._claiming = asyncio.ensure_future(self._start_next())
+            # A claim is committed even if whoever waits for it is cancelled: what it took is sent all the same.
+            if not await asyncio.shield(self._claiming):
                 return
-            task = asyncio.create_task(self._send(delivery), name=f"send.{delivery.id}")
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
+
+    async def _start_next(self) -> bool:
+        delivery = await self._store.claim_delivery(self._owner, self._name, self._time.wall())
+        if delivery is None:
+            self._room.release()
+            return False
+        task = asyncio.create_task(self._send(delivery), name=f"send.{delivery.id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return True
+
+    async def _claimed(self) -> None:
+        """Wait until no claim is under way."""
+        if self._claiming is not None:
+            await asyncio.wait((self._claiming,))
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

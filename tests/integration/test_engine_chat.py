@@ -362,3 +362,24 @@ async def test_a_lookup_that_fails_blocks_no_lane(tmp_path: Path, idempotent: bo
         assert "and again" in await desk.ask("and again")
         await world.idle()
         assert [row["state"] for row in await world.store.outbox(("unknown", "sent", "sending"))] == [state, "sent"]
+
+
+@pytest.mark.asyncio
+async def test_stopping_at_any_moment_leaves_no_reply_behind(tmp_path: Path) -> None:  # P43, P48
+    async with engine(tmp_path) as world, world.running(remote=False):
+        delivering = world.service.delivering["desk"]
+        host = world.service.host("desk")
+        for steps in (*range(0, 40, 2), *range(40, 400, 20)):
+            message = world.desk.message(f"step {steps}")
+            await host.accept([message])
+            async with asyncio.timeout(20):
+                seen = world.store.version
+                while not (await world.store.counts(0.0))["outbox_pending"]:
+                    seen = await world.store.changed(seen, 20)
+            sending = asyncio.create_task(delivering.run())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            await delivering.drain(20)
+            assert len(world.desk.answers(message)) == 1, steps
