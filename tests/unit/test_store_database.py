@@ -9,7 +9,7 @@ import pytest
 from clew.errors import StoreError
 from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
-from tests.unit.store_rows import NOW, accept, claim, inbound, opened, said, turn
+from tests.unit.store_rows import NOW, accept, allow, claim, inbound, opened, said, turn
 
 
 @pytest.mark.asyncio
@@ -146,3 +146,15 @@ async def test_waiting_for_a_change_ends_with_one(tmp_path: Path) -> None:  # P4
         assert await waiting > seen
         assert await store.changed(seen, 60) == store.version
         assert await store.changed(store.version, 0.01) == store.version
+
+
+@pytest.mark.asyncio
+async def test_what_waits_when_the_store_is_closed_is_committed_first(tmp_path: Path) -> None:  # P42, P48
+    async with opened(tmp_path) as store:
+        waiting = [asyncio.create_task(store.accept("desk", [inbound(str(n))], None, NOW, allow())) for n in range(200)]
+        await asyncio.sleep(0)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+    async with opened(tmp_path) as store:
+        assert (await store.counts(NOW))["inbox_new"] == 200

@@ -48,6 +48,7 @@ class Database:
         self._all = [*readers, writer]
         self._waiting: list[_Write] = []
         self._wake = asyncio.Event()
+        self._closing = False
         self._loop = asyncio.create_task(self._write_groups(), name="store.writer")
         self.commits = 0
 
@@ -89,7 +90,9 @@ class Database:
             raise _for_people(error) from error
 
     async def close(self) -> None:
-        self._loop.cancel()
+        """Commit what still waits, then close."""
+        self._closing = True
+        self._wake.set()
         await asyncio.gather(self._loop, return_exceptions=True)
         for write in self._waiting:
             write.future.set_exception(_closed())
@@ -97,7 +100,7 @@ class Database:
             await connection.close()
 
     async def _enqueue(self, run: Callable[[sqlite3.Connection], T], relaxed: bool) -> T:
-        if self._loop.done():
+        if self._closing or self._loop.done():
             raise _closed()
         write = _Write(run, relaxed)
         self._waiting.append(write)
@@ -105,12 +108,13 @@ class Database:
         return cast(T, await asyncio.shield(write.future))
 
     async def _write_groups(self) -> None:
-        while True:
+        while self._waiting or not self._closing:
             await self._wake.wait()
             group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
-            if not self._waiting:
+            if not (self._waiting or self._closing):
                 self._wake.clear()
-            await self._commit(group)
+            if group:
+                await self._commit(group)
 
     async def _commit(self, group: list[_Write]) -> None:
         try:
