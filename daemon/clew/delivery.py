@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import structlog
 
@@ -101,7 +102,7 @@ class Delivering:
         logger = log.bind(transport=self._name, address=str(delivery.address), id=delivery.id, session=delivery.session, turn=delivery.turn)
         try:
             async with asyncio.timeout(SEND):
-                sent = await self._transport.send(delivery)
+                sent = (await self._found(delivery) if delivery.repeat else None) or await self._transport.send(delivery)
             result = Settlement("sent", sent.ref, sent_parts=len(delivery.parts))
             logger.info("outbox.sent", parts=len(delivery.parts), attempt=delivery.attempt)
             self._metrics.messages.labels(self._name, "out").inc()
@@ -127,15 +128,20 @@ class Delivering:
         return Settlement("pending", reason=reason, next_at=self._time.wall() + wait)
 
     async def _resolved(self, delivery: Delivery, reason: str) -> Settlement:
-        """An unknown outcome: ask where one can ask, send again where the receiver drops repeats, else say that nobody knows."""
-        can = self._transport.capabilities
-        if can.can_find and (found := await self._found(delivery)):
+        """An unknown outcome: asked where one can ask, sent again where the receiver drops repeats, elsewhere once and marked as a
+        repeat; then nobody knows, and it is shown as such."""
+        if found := await self._found(delivery):
             return Settlement("sent", found.ref, sent_parts=len(delivery.parts))
-        if can.idempotent_send:
+        if self._transport.capabilities.idempotent_send:
             return self._again(delivery, reason, None)
-        return Settlement("unknown", reason=reason)
+        if delivery.repeat:
+            return Settlement("unknown", reason=reason)
+        return replace(self._again(delivery, reason, None), repeat=True)
 
     async def _found(self, delivery: Delivery) -> Sent | None:
+        """Whether the platform has it after all, where it can be asked."""
+        if not self._transport.capabilities.can_find:
+            return None
         try:
             return await self._transport.find(delivery)
         except Exception as error:  # most often the network that swallowed the answer is still down

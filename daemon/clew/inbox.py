@@ -75,12 +75,12 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
         return _stop(sender)
     if sender.queued >= limits.queued_per_chat:
         waiting = "one message" if sender.queued == 1 else f"{sender.queued} messages"
-        return _refusal(f"{waiting} of this chat must be answered first; send it again then")
+        return _refusal(f"{waiting} of this chat must be answered first; send it again then", again=True)
     return Verdict(kind="command" if is_command(item.text) else "message")
 
 
-def _refusal(reason: str) -> Verdict:
-    return Verdict(refused=reason, reply=f"I could not take that message: {reason}.")
+def _refusal(reason: str, *, again: bool = False) -> Verdict:
+    return Verdict(refused=reason, again=again, reply=f"I could not take that message: {reason}.")
 
 
 def _stop(sender: Sender) -> Verdict:

@@ -91,7 +91,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A stored reply on its way out. `sent` parts of `parts` are already with the platform. `ts` is when the reply was written."""
+    """A stored reply on its way out. `sent` parts of `parts` are already with the platform. `ts` is when the reply was written.
+
+    repeat: it may be with the platform already, an earlier attempt having ended without an answer.
+    """
 
     id: str
     address: Address
@@ -103,6 +106,7 @@ class Delivery:
     context: Mapping[str, str] = field(default_factory=dict)
     sent: int = 0
     attempt: int = 1
+    repeat: bool = False
     preview_ref: str | None = None
     session: str = ""
     turn: str = ""

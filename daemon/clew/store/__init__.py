@@ -51,12 +51,14 @@ class Sender:
 class Verdict:
     """What `inbox` decides about an arrival.
 
-    kind: how it travels. refused: why it is not taken (the receipt's reason). reply: what the sender is told at once, empty for nothing.
+    kind: how it travels. refused: why it is not taken (the receipt's reason). again: the same arrival may come again and be taken then.
+    reply: what the sender is told at once, empty for nothing.
     pair: the code of a new access request. stop: the turn to stop.
     """
 
     kind: InboxKind = "message"
     refused: str = ""
+    again: bool = False
     reply: str = ""
     pair: str = ""
     stop: str | None = None
@@ -345,13 +347,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What became of an attempt to send. `next_at`: when to try again, for `pending`."""
+    """What became of an attempt to send. `next_at`: when to try again, for `pending`. `repeat`: the next attempt may be a repeat."""
 
     state: Literal["sent", "pending", "unknown", "dead"]
     ref: str = ""
     reason: str = ""
     next_at: float = 0.0
     sent_parts: int = 0
+    repeat: bool = False
 
 
 class Store(Protocol):

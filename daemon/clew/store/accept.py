@@ -99,7 +99,7 @@ def _store(db: sqlite3.Connection, item: Inbound, sender: Sender, verdict: Verdi
         "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, person, sender_name, text,"
         " reply_to, context, reason, received, sent_at, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            item.external_id,
+            f"{item.external_id}#{new_id()}" if verdict.again else item.external_id,
             item.client_id,
             verdict.kind,
             state,

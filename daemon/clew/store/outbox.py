@@ -8,7 +8,7 @@ from clew.clock import new_id
 from clew.store import Reply, Settlement
 from clew.transport import Address, Delivery, Part
 
-_COLUMNS = "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, preview_ref, session, turn"
+_COLUMNS = "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, repeated, preview_ref, session, turn"
 
 
 def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> str:
@@ -91,13 +91,15 @@ def next_due(db: sqlite3.Connection, transport: str) -> float | None:
 
 def settle(db: sqlite3.Connection, delivery: str, result: Settlement, now: float) -> None:
     db.execute(
-        "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?, settled = ? WHERE id = ?",
+        "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?, repeated = max(repeated, ?), settled = ?"
+        " WHERE id = ?",
         (
             result.state,
             result.ref,
             result.reason,
             result.next_at,
             result.sent_parts,
+            int(result.repeat),
             None if result.state == "pending" else now,
             delivery,
         ),
@@ -105,16 +107,37 @@ def settle(db: sqlite3.Connection, delivery: str, result: Settlement, now: float
 
 
 def recover(db: sqlite3.Connection, idempotent: frozenset[str], now: float) -> int:
-    """After a crash: what was being sent is sent again where the receiver drops repeats, else its outcome is unknown."""
+    """After a crash: what was being sent is sent again where the receiver drops repeats, elsewhere once and marked as a repeat.
+
+    Returns how many have had their repeat and stay unknown.
+    """
     marks = ", ".join("?" * len(idempotent))
     db.execute(
-        f"UPDATE outbox SET state = 'pending', next_at = ? WHERE state = 'sending' AND transport IN ({marks})",
-        (now, *idempotent),
+        f"UPDATE outbox SET state = 'pending', next_at = ?, repeated = transport NOT IN ({marks})"
+        f" WHERE state = 'sending' AND (repeated = 0 OR transport IN ({marks}))",
+        (now, *idempotent, *idempotent),
     )
     return db.execute(
         "UPDATE outbox SET state = 'unknown', reason = 'the daemon stopped while it was being sent', settled = ? WHERE state = 'sending'",
         (now,),
     ).rowcount
+
+
+def again(db: sqlite3.Connection, delivery: str, now: float) -> bool:
+    """Send a dead or unknown delivery once more. False: there is no such one."""
+    return bool(
+        db.execute(
+            "UPDATE outbox SET state = 'pending', attempts = 0, next_at = ?, reason = '', settled = NULL"
+            " WHERE id = ? AND state IN ('dead', 'unknown')",
+            (now, delivery),
+        ).rowcount
+    )
+
+
+def discard(db: sqlite3.Connection, delivery: str) -> bool:
+    """Give up a delivery that is not on its way; the words stay in the transcript. False: there is no such one."""
+    gone = db.execute("DELETE FROM outbox WHERE id = ? AND state IN ('pending', 'dead', 'unknown')", (delivery,))
+    return bool(gone.rowcount)
 
 
 def listing(db: sqlite3.Connection, states: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -129,7 +152,7 @@ def listing(db: sqlite3.Connection, states: tuple[str, ...]) -> list[dict[str, A
 
 
 def _delivery(row: tuple[Any, ...]) -> Delivery:
-    (identifier, address, text, parts, created, reply_to, answers, context, sent, attempts, ref, session, turn) = row
+    (identifier, address, text, parts, created, reply_to, answers, context, sent, attempts, repeated, ref, session, turn) = row
     texts = json.loads(parts)
     return Delivery(
         id=identifier,
@@ -142,6 +165,7 @@ def _delivery(row: tuple[Any, ...]) -> Delivery:
         context=json.loads(context),
         sent=sent,
         attempt=attempts,
+        repeat=bool(repeated),
         preview_ref=ref,
         session=session,
         turn=turn,

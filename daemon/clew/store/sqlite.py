@@ -188,6 +188,14 @@ class SqliteStore:
     async def outbox(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
         return await self._db.read(outbox.listing, states)
 
+    async def send_again(self, delivery: str, now: float) -> bool:
+        done = await self._db.write(outbox.again, delivery, now)
+        await self._notify()
+        return done
+
+    async def discard_delivery(self, delivery: str) -> bool:
+        return await self._db.write(outbox.discard, delivery)
+
     # People ------------------------------------------------------------------------------------------------------
 
     async def sync_people(self, configured: Mapping[str, Person], local: Person | None, now: float) -> None:

@@ -140,6 +140,8 @@ class Api:
             Endpoint("GET", "/chats/{id}/messages", self.messages, "The timeline of a web chat", Messages, ChatQuery),
             Endpoint("GET", "/jobs", self.jobs, "Scheduled prompts", Jobs),
             Endpoint("POST", "/jobs/{name}/run", self.run_job, "Run a scheduled prompt now"),
+            Endpoint("POST", "/outbox/{id}/retry", self.retry_delivery, "Send a dead or unknown delivery once more"),
+            Endpoint("DELETE", "/outbox/{id}", self.discard_delivery, "Give up a delivery"),
             Endpoint("GET", "/access", self.access, "Who asked to be let in", Requests, AccessQuery),
             Endpoint("POST", "/access/{code}", self.answer_access, "Let somebody in, or not", AccessRequest, body=AccessBody),
             Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
@@ -272,6 +274,16 @@ class Api:
     async def run_job(self, call: Call) -> Any:
         await self._service.scheduler.run_now(call.path["name"])
         return {"job": call.path["name"]}
+
+    async def retry_delivery(self, call: Call) -> Any:
+        if not await self._store.send_again(call.path["id"], self._service.time.wall()):
+            raise NotFound("No dead or unknown delivery has this id.", hint="`clew outbox list` shows those that are.")
+        return {"id": call.path["id"]}
+
+    async def discard_delivery(self, call: Call) -> Any:
+        if not await self._store.discard_delivery(call.path["id"]):
+            raise NotFound("No delivery that could be given up has this id.", hint="`clew outbox list` shows those that are.")
+        return {"id": call.path["id"]}
 
     async def access(self, call: Call) -> Any:
         return {"requests": await self._store.access_requests(call.query.state)}

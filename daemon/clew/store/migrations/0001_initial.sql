@@ -287,6 +287,7 @@ CREATE TABLE outbox (
   text TEXT NOT NULL,
   parts TEXT NOT NULL,                              -- JSON: planned before the first send
   sent_parts INTEGER NOT NULL DEFAULT 0,
+  repeated INTEGER NOT NULL DEFAULT 0 CHECK (repeated IN (0, 1)), -- sent again after an unknown outcome
   in_reply_to TEXT NOT NULL,
   answers TEXT NOT NULL,                            -- JSON
   context TEXT NOT NULL,                            -- JSON, as it came in
