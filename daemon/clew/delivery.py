@@ -43,13 +43,31 @@ class Delivering:
         self._tasks: set[asyncio.Task[None]] = set()
         self._claiming: asyncio.Future[bool] | None = None
         self._room = asyncio.Semaphore(SIDE_BY_SIDE)
+        self._up = False
+        self._back = asyncio.Event()
+
+    def connected(self, up: bool) -> None:
+        """Nothing is tried while the transport is not connected: trying would only make the next wait longer."""
+        self._up = up
+        if up:
+            self._back.set()
 
     async def run(self) -> None:
         """Until cancelled. A send that runs then is left to `drain`."""
         while True:
+            self._back.clear()
             seen = self._store.version
             await self._start_all()
-            await self._store.changed(seen, await self._pause())
+            await self._news(seen, await self._pause())
+
+    async def _news(self, seen: int, seconds: float) -> None:
+        """Wait until the store changed or the connection came back, at most `seconds`."""
+        waiting = [asyncio.ensure_future(each) for each in (self._store.changed(seen, seconds), self._back.wait())]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
 
     async def drain(self, grace: float) -> None:
         """Send what is due, at most `grace` seconds."""
@@ -72,7 +90,7 @@ class Delivering:
         return LOOK if due is None else min(max(due - self._time.wall(), 0.05), LOOK)
 
     async def _start_all(self) -> None:
-        while True:
+        while self._up:
             await self._room.acquire()
             self._claiming = asyncio.ensure_future(self._start_next())
             # A claim is committed even if whoever waits for it is cancelled: what it took is sent all the same.

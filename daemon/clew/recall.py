@@ -1,5 +1,6 @@
 """Cross-session recall: one engine for the appendix of a prompt, the tools and the search command."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +15,7 @@ from clew.context.query import query
 from clew.context.ranking import Scored, rank
 from clew.context.recall import Excerpt, appendix, current_scores, excerpts, replaces
 from clew.metrics import Metrics
-from clew.store import PromptState, Scope
+from clew.store import Found, PromptState, Scope
 from clew.store.sqlite import SqliteStore
 
 log = structlog.get_logger()
@@ -90,18 +91,20 @@ class IndexRecall:
         found = await self._store.search(
             scope, lambda frequency, total: query(session.text, session.previous, session.names, frequency, total), DEPTH, members
         )
-        scored = rank(found.query, found.hits, found.neighbours) if found.query else []
-        limit = self._settings
-        fresh = (
-            excerpts(found.query, scored, max_excerpts=limit.max_excerpts, budget_chars=limit.budget_chars, zone=session.zone)
-            if found.query
-            else []
-        )
+        scored, fresh = await asyncio.to_thread(self._ranked, found, session.zone)
         allowed = [excerpt for excerpt in shown if found.visible.issuperset(excerpt.ids)]
         if session.keep and len(allowed) == len(shown) and not self._changes(shown, fresh, scored):
             return Appendix(session.state.recall, fresh, shown)
         chosen = fresh or ([] if not session.keep else allowed)
-        return Appendix(appendix(chosen, budget_chars=limit.budget_chars), fresh, chosen)
+        return Appendix(appendix(chosen, budget_chars=self._settings.budget_chars), fresh, chosen)
+
+    def _ranked(self, found: Found, zone: tzinfo) -> tuple[list[Scored], list[Excerpt]]:
+        """What was found, ranked, and the excerpts of it. Takes milliseconds, so not on the loop."""
+        if found.query is None:
+            return [], []
+        scored = rank(found.query, found.hits, found.neighbours)
+        limit = self._settings
+        return scored, excerpts(found.query, scored, max_excerpts=limit.max_excerpts, budget_chars=limit.budget_chars, zone=zone)
 
     @staticmethod
     def _changes(shown: Sequence[Excerpt], fresh: Sequence[Excerpt], scored: Sequence[Scored]) -> bool:
@@ -124,4 +127,7 @@ async def search(store: SqliteStore, scope: Scope, text: str, *, limit: int) -> 
     Who searches wants to see what there is: the gate that keeps small talk from recalling anything does not apply.
     """
     found = await store.search(scope, lambda frequency, total: query(text, (), (), frequency, total), DEPTH)
-    return rank(found.query, found.hits, found.neighbours, gate=False)[:limit] if found.query else []
+    if found.query is None:
+        return []
+    ranked = await asyncio.to_thread(rank, found.query, found.hits, found.neighbours, gate=False)
+    return ranked[:limit]

@@ -24,6 +24,8 @@ ON_TIME = 60.0
 """Seconds by which a run may be late without being a missed one."""
 LOOK = 60
 """Seconds between looks at the jobs whatever the timers say: clocks jump and machines sleep."""
+NEW_AT = 3600.0
+"""Seconds by which the `at` of a new entry without `grace` may have passed and still run."""
 CATCH_UP = 100
 """Missed instants that are looked at; of a longer absence, the newest."""
 
@@ -56,13 +58,13 @@ def cron_instants(expression: str, after: float, zone: str) -> Iterator[float]:
 class _Waking(BaseTrigger):  # type: ignore[misc]  # apscheduler has no types
     """Wakes at a job's next instants. APScheduler's own CronTrigger misses midnight after a spring change and doubles in autumn."""
 
-    def __init__(self, entry: Entry, zone: str) -> None:
+    def __init__(self, entry: Entry, zone: str, first: float | None) -> None:
         self._entry = entry
         self._zone = zone
+        self._first = first
 
     def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime | None:
-        after = (previous or now).timestamp()
-        instant = next(upcoming(self._entry, after, self._zone), None)
+        instant = self._first if previous is None else next(upcoming(self._entry, previous.timestamp(), self._zone), None)
         return None if instant is None else datetime.fromtimestamp(instant, UTC)
 
 
@@ -80,12 +82,23 @@ class Scheduler:
     async def sync(self) -> None:
         """Bring the stored jobs in line with the config; a changed entry starts its clock anew."""
         now = self._time.wall()
-        jobs = [Job(each.name, each.model_dump_json(), True, next(upcoming(each, now, self._zone), None)) for each in self._entries]
+        jobs = [Job(each.name, each.model_dump_json(), True, self._first(each, now)) for each in self._entries]
         await self._store.sync_jobs(jobs, now)
+
+    def _first(self, entry: Entry, now: float) -> float | None:
+        """The first instant of an entry that is new: an `at` that has just passed counts too, and one long ago is said to be missed."""
+        if entry.at is None:
+            return next(upcoming(entry, now, self._zone), None)
+        instant = next(upcoming(entry, 0.0, self._zone), None)
+        late = 0.0 if instant is None else now - instant
+        if late > (NEW_AT if entry.grace is None else entry.grace):
+            log.warning("cron.missed", job=entry.name, instants=1, newest=_stamp(now - late))
+            return None
+        return instant
 
     async def start(self) -> None:
         for job in await self._store.jobs():
-            trigger = _Waking(Entry.model_validate_json(job.spec), self._zone)
+            trigger = _Waking(Entry.model_validate_json(job.spec), self._zone, job.next_at)
             # The default grace of one second would drop a wake-up on a busy machine.
             self._timers.add_job(self.fire_due, trigger, id=job.name, misfire_grace_time=None, coalesce=True)
         self._timers.add_job(

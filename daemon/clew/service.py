@@ -210,6 +210,8 @@ class Service:
             running.since = self.time.wall()
             (log.info if up else log.warning)("transport.connected" if up else "transport.disconnected", transport=name, detail=detail)
         running.up, running.detail = up, detail
+        if name in self.delivering:
+            self.delivering[name].connected(up)
         self.metrics.transport_up.labels(name).set(int(up))
 
     async def readiness(self) -> list[str]:

@@ -56,6 +56,7 @@ _SET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",  # else `@/etc/passwd` in a message puts that file into the prompt, tools or not
+    "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",  # what newer versions call it
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",  # a cut answer is tried again by clew, which takes the cut one back
     "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
     "DISABLE_AUTO_COMPACT": "1",  # what the model sees of a thread is clew's to decide

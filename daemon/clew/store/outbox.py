@@ -11,6 +11,13 @@ from clew.transport import Address, Delivery, Part
 _COLUMNS = "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, repeated, preview_ref, session, turn"
 
 
+_FIRST = (
+    "NOT EXISTS (SELECT 1 FROM outbox AS earlier WHERE earlier.transport = o.transport AND earlier.address = o.address"
+    " AND earlier.number < o.number AND earlier.state IN ('pending', 'sending'))"
+)
+"""That a row of `outbox AS o` is the first of its lane."""
+
+
 def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> str:
     """Store a reply. Returns its id."""
     identifier, number = _insert(db, reply, "sent" if reply.instant else "pending", session, turn, now)
@@ -74,9 +81,7 @@ def claim(db: sqlite3.Connection, transport: str, now: float) -> Delivery | None
     """The oldest delivery that is due and first in its lane."""
     row = db.execute(
         f"UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE number ="
-        " (SELECT number FROM outbox AS o WHERE transport = ? AND state = 'pending' AND next_at <= ? AND NOT EXISTS"
-        "   (SELECT 1 FROM outbox AS earlier WHERE earlier.transport = o.transport AND earlier.address = o.address"
-        "    AND earlier.number < o.number AND earlier.state IN ('pending', 'sending'))"
+        f" (SELECT number FROM outbox AS o WHERE transport = ? AND state = 'pending' AND next_at <= ? AND {_FIRST}"
         f"  ORDER BY next_at, number LIMIT 1) RETURNING {_COLUMNS}",
         (transport, now),
     ).fetchone()
@@ -84,8 +89,9 @@ def claim(db: sqlite3.Connection, transport: str, now: float) -> Delivery | None
 
 
 def next_due(db: sqlite3.Connection, transport: str) -> float | None:
-    """When the next delivery of `transport` is due."""
-    row = db.execute("SELECT min(next_at) FROM outbox WHERE transport = ? AND state = 'pending'", (transport,)).fetchone()
+    """When the next delivery of `transport` that is first in its lane is due."""
+    sql = f"SELECT min(next_at) FROM outbox AS o WHERE transport = ? AND state = 'pending' AND {_FIRST}"
+    row = db.execute(sql, (transport,)).fetchone()
     return None if row[0] is None else float(row[0])
 
 
