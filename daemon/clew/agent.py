@@ -179,7 +179,7 @@ class Agent:
         await self._finish_tools(turn, calls)
 
     async def _finish_tools(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
-        ran = await self._tools.run(calls, self._tool_context(turn))
+        ran = [_switched_off(call) for call in calls] if turn.claim.risky else await self._tools.run(calls, self._tool_context(turn))
         now = self._time.wall()
         results = tuple(NewMessage("tool", (_result(each),), now) for each in ran)
         states = tuple(ToolState(r.call.id, r.call.name, r.call.arguments, "denied" if r.denied else "done", now) for r in ran)
@@ -339,6 +339,11 @@ def _newest(claim: Claim) -> str:
 def _clean(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """A response without clew's own wrappers, should the model have repeated them."""
     return tuple(Text(view.strip_head(strip_appendix(block.text))) if isinstance(block, Text) else block for block in blocks)
+
+
+def _switched_off(call: ToolCall) -> Ran:
+    text = "Tools are switched off for this message: answering it has failed badly before. Answer without them."
+    return Ran(call, ToolResult(call.id, call.name, text, is_error=True))
 
 
 def _result(ran: Ran) -> ToolResult:

@@ -49,7 +49,7 @@ class Dispatcher:
         self._owner = owner
         self._merging = merging
         self._slots = asyncio.Semaphore(turns_at_once)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Claim] = {}
         self._failure: asyncio.Future[None] | None = None
         self.progress = 0.0
 
@@ -72,7 +72,10 @@ class Dispatcher:
             _, late = await asyncio.wait(self._tasks, timeout=grace)
             for task in late:
                 task.cancel()
+            claims = [self._tasks[task] for task in late]
             await asyncio.gather(*late, return_exceptions=True)
+            for claim in claims:
+                await self._store.release(claim)
             return len(late)
         return 0
 
@@ -83,11 +86,11 @@ class Dispatcher:
                 return
             await self._slots.acquire()
             task = asyncio.create_task(self._run(claim), name=f"turn.{claim.turn}")
-            self._tasks.add(task)
+            self._tasks[task] = claim
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task)
         self._slots.release()
         if not task.cancelled() and (error := task.exception()) and self._failure and not self._failure.done():
             self._failure.set_exception(error)
@@ -116,7 +119,7 @@ class Dispatcher:
         return True
 
     async def _handle(self, claim: Claim) -> None:
-        if claim.resumed and await self._store.attempts(claim.turn) > ATTEMPTS:
+        if claim.attempts > ATTEMPTS:
             await self._give_up(claim, f"it was interrupted {ATTEMPTS} times")
         elif claim.kind in ("message", "job"):
             await self._agent.run(claim)

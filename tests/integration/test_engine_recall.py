@@ -63,7 +63,6 @@ async def test_another_session_is_quoted_and_never_stored(tmp_path: Path) -> Non
 
 
 @pytest.mark.asyncio
-@pytest.mark.xfail(reason="A question that was asked often makes its own words common, and the gate for small talk closes.")
 async def test_a_fact_is_still_recalled_when_it_was_asked_for_fifty_times(tmp_path: Path) -> None:  # P31, BO-032
     async with engine(tmp_path, quiet) as world, world.running():
         await world.desk.ask("my locker code is 5512")

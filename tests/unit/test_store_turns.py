@@ -124,7 +124,7 @@ async def test_a_restart_voids_all_leases(tmp_path: Path) -> None:  # P2, P48
         assert (again.turn, again.items, again.first_seq, again.started) == (before.turn, before.items, before.first_seq, before.started)
         assert again.resumed
         assert [m.text for m in await said(store, again.session)] == ["hello", "half"]
-        assert await store.attempts(again.turn) == 2
+        assert again.attempts == 2
         assert await store.claim_turn("me", NOW, LEASE, frozenset()) is None
 
 
@@ -169,3 +169,34 @@ async def test_no_message_can_be_changed(tmp_path: Path) -> None:  # P6
                 database.execute(f"UPDATE messages SET {column} = {column}")
         database.close()
         assert [m.text for m in await said(store, claimed.session)] == ["as it was"]
+
+
+@pytest.mark.asyncio
+async def test_what_may_have_crashed_the_process_runs_alone_and_last(tmp_path: Path) -> None:  # P44, P48
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1", chat="ada"))
+        first = await claim(store)
+        for attempt in (2, 3):
+            await store.recover(frozenset(), NOW)
+            if attempt == 3:
+                await accept(store, inbound("2", chat="bob"))
+                other = await claim(store)
+                assert (other.turn != first.turn, other.risky) == (True, False)
+                assert await store.claim_turn("me", NOW, 60.0, frozenset()) is None, "it waits until it is alone"
+                await store.finish(other, Outcome("done"), (), NOW)
+            again = await claim(store)
+            assert (again.turn, again.attempts, again.risky) == (first.turn, attempt, attempt == 3)
+        await accept(store, inbound("3", chat="bob"))
+        assert await store.claim_turn("me", NOW, 60.0, frozenset()) is None, "nothing runs beside it"
+        await store.release(again)
+        assert (await claim(store)).items[0].client_id == "3"
+
+
+@pytest.mark.asyncio
+async def test_a_turn_that_was_stopped_on_purpose_is_not_one_that_crashed(tmp_path: Path) -> None:  # P48
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        for _ in range(6):
+            claimed = await claim(store)
+            assert claimed.attempts == 1
+            await store.release(claimed)

@@ -23,6 +23,8 @@ DEFAULTS: Mapping[str, Any] = {
     "providers": {
         "claude": {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "${ANTHROPIC_API_KEY:-}"},
         "local": {"kind": "openai", "base_url": "http://127.0.0.1:8080/v1", "model": "any", "context_window": 32768},
+        "home": {"kind": "ollama", "model": "qwen3", "context_window": 32768},
+        "sub": {"kind": "claude_cli"},
         "none": {"kind": "offline"},
     },
     "transports": {"web": {"enabled": True}, "terminal": {"enabled": True}, "mqtt": {"enabled": False}, "webhook": {"enabled": False}},

@@ -25,8 +25,8 @@ QUESTION_FACTOR = 0.9
 MAX_MATCHED_CHARS = 8_000
 """Characters of a message that are read for terms; the index itself has ranked all of it."""
 GATE_SLOPE = 3.0
-GATE_FROM = 10
-"""The best message must score 3 ln(messages / 10): what one shared common word scores stays below that at every size."""
+GATE_FROM = 100
+"""The best message must score 3 ln(messages / 100): what one shared common word scores stays below that at every size."""
 RARE_SHARE = 0.6
 ENOUGH_OF_QUERY = 1.6
 """Or 1.6 times the weight of all terms, if one of them is rare (a weight of 0.6 ln(messages)): one rare word is reason enough."""

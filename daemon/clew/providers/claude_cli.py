@@ -38,6 +38,8 @@ IDLE_S = 300.0
 """Seconds after which a process that is not asked anything is ended. A new one is told the conversation anew and takes about 1 s more."""
 GONE_S = 2.0
 """Seconds to wait for the end of a process that has closed its output."""
+GRACE_S = 2.0
+"""Seconds that a process has to end by itself: it may be writing down a renewed login."""
 MAX_COMPLAINT = 2_000
 """Bytes of the end of a process's error output that are kept."""
 DEFAULT_LIMITS = Limits(window=200_000, max_output=32_000)
@@ -59,6 +61,7 @@ _SET = {
     "CLAUDE_CODE_DISABLE_FILE_MENTIONS": "1",  # what newer versions call it
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",  # a cut answer is tried again by clew, which takes the cut one back
     "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
+    "CLAUDE_CODE_DISABLE_REFUSAL_RETRY": "1",
     "DISABLE_AUTO_COMPACT": "1",  # what the model sees of a thread is clew's to decide
 }
 _STOPPED_BY_SIGNAL = (128 + signal.SIGINT, 128 + signal.SIGKILL, 128 + signal.SIGTERM)
@@ -93,6 +96,7 @@ class Process:
     def __init__(self, process: asyncio.subprocess.Process, home: Path, timeouts: Timeouts) -> None:
         self.key = ""
         self.idle: asyncio.TimerHandle | None = None
+        self._last: asyncio.TimerHandle | None = None
         self._process = process
         self._home = home
         self._timeouts = timeouts
@@ -141,18 +145,25 @@ class Process:
                 return
         raise await self._gone(reply)
 
-    def kill(self) -> None:
-        """End it at once, with whatever it has started."""
+    def end(self) -> None:
+        """End it soon, with whatever it has started; `over` tells when it has."""
         if self.idle is not None:
             self.idle.cancel()
+        if self._last is None:
+            self._signal(signal.SIGTERM)
+            self._last = asyncio.get_running_loop().call_later(GRACE_S, self._signal, signal.SIGKILL)
+
+    def _signal(self, number: int) -> None:
         if self._process.returncode is None:
             with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+                os.killpg(self._process.pid, number)
 
     async def _watch(self) -> None:
         while chunk := await self._errors.read(2**12):
             self._complaint = (self._complaint + chunk)[-MAX_COMPLAINT:]
         await self._process.wait()
+        if self._last is not None:
+            self._last.cancel()
         shutil.rmtree(self._home, ignore_errors=True)
 
     async def _gone(self, reply: Reply) -> ProviderError:
@@ -280,7 +291,7 @@ class ClaudeCli:
         process.idle = asyncio.get_running_loop().call_later(IDLE_S, self._end, process)
 
     def _end(self, process: Process) -> None:
-        process.kill()
+        process.end()
         self._forget(process)
 
     def _forget(self, process: Process) -> None:

@@ -13,6 +13,10 @@ InboxKind = Literal["message", "command", "control", "answer", "edit", "delete",
 PersonRole = Literal["owner", "member", "guest"]
 
 
+SAFE_ATTEMPTS = 2
+"""Starts of a turn after which it runs alone, last and without tools."""
+
+
 class LeaseLost(Exception):
     """Somebody else has claimed the turn since: stop, write nothing."""
 
@@ -101,7 +105,7 @@ class Claim:
     """One turn of one session, held by `owner` until `lease` ends; `epoch` fences it.
 
     kind: `message` and `job` are for the agent, the others are not. first_seq: its first user message. resumed: it had begun before.
-    steps: what it had already written, in order. timezone: of the person, else None.
+    attempts: how often it was started, this time included.
     """
 
     turn: str
@@ -116,6 +120,12 @@ class Claim:
     first_seq: int
     started: float
     resumed: bool = False
+    attempts: int = 1
+
+    @property
+    def risky(self) -> bool:
+        """Starting it may have brought the process down before."""
+        return self.attempts > SAFE_ATTEMPTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,14 +116,14 @@ class SqliteStore:
         await self._notify()
         return result
 
+    async def release(self, claim: Claim) -> None:
+        await self._db.write(turns.release, claim)
+
     async def draft(self, claim: Claim, reply: Reply, now: float) -> Delivery:
         return await self._db.write(outbox.draft, reply, claim.session, claim.turn, now)
 
     async def previewed(self, delivery: Delivery, ref: str) -> None:
         await self._db.write_relaxed(outbox.previewed, delivery.id, ref)
-
-    async def attempts(self, turn: str) -> int:
-        return await self._db.read(turns.attempts, turn)
 
     async def tool_states(self, turn: str) -> dict[str, str]:
         return await self._db.read(turns.tool_states, turn)

@@ -8,6 +8,7 @@ from typing import Any
 from clew.clock import new_id
 from clew.messages import Message, Text
 from clew.store import (
+    SAFE_ATTEMPTS,
     CacheEntry,
     Claim,
     Item,
@@ -40,16 +41,37 @@ def claimable(db: sqlite3.Connection, now: float) -> bool:
 
 
 def claim(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
-    """The next turn that may run: one whose lease ended, else the oldest waiting arrival whose session is free."""
-    return _resume(db, owner, now, lease) or _begin(db, owner, now, lease, merging)
+    """The next turn that may run.
+
+    First those whose lease ended, then the oldest waiting arrival whose session is free; a turn that may have brought the process down
+    comes last, and runs alone.
+    """
+    if _running(db, now, risky=True):
+        return None
+    found = _resume(db, owner, now, lease, risky=False) or _begin(db, owner, now, lease, merging)
+    if found is None and not _running(db, now, risky=False):
+        found = _resume(db, owner, now, lease, risky=True)
+    return found
 
 
-def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float) -> Claim | None:
+_ATTEMPTS = "(SELECT coalesce(max(attempts), 0) FROM inbox WHERE inbox.turn = turns.id)"
+
+
+def _running(db: sqlite3.Connection, now: float, *, risky: bool) -> bool:
+    """Whether a (risky) turn is being run."""
+    row = db.execute(
+        f"SELECT 1 FROM turns WHERE state = 'running' AND lease_until > ? AND {_ATTEMPTS} > ? LIMIT 1",
+        (now, SAFE_ATTEMPTS if risky else -1),
+    ).fetchone()
+    return row is not None
+
+
+def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, *, risky: bool) -> Claim | None:
     row = db.execute(
         "UPDATE turns SET owner = ?, epoch = epoch + 1, lease_until = ? WHERE id ="
-        " (SELECT id FROM turns WHERE state = 'running' AND lease_until <= ? ORDER BY started LIMIT 1)"
+        f" (SELECT id FROM turns WHERE state = 'running' AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ? ORDER BY started LIMIT 1)"
         " RETURNING id, session, chat, kind, epoch, first_seq, started",
-        (owner, now + lease, now),
+        (owner, now + lease, now, SAFE_ATTEMPTS, risky),
     ).fetchone()
     if row is None:
         return None
@@ -159,6 +181,7 @@ def _claim(
         first_seq=first_seq,
         started=started,
         resumed=resumed,
+        attempts=db.execute("SELECT coalesce(max(attempts), 1) FROM inbox WHERE turn = ?", (turn,)).fetchone()[0],
     )
 
 
@@ -288,9 +311,10 @@ def void_leases(db: sqlite3.Connection) -> int:
     return db.execute("UPDATE turns SET lease_until = 0 WHERE state = 'running'").rowcount
 
 
-def attempts(db: sqlite3.Connection, turn: str) -> int:
-    row = db.execute("SELECT coalesce(max(attempts), 0) FROM inbox WHERE turn = ?", (turn,)).fetchone()
-    return int(row[0])
+def release(db: sqlite3.Connection, claim: Claim) -> None:
+    """Leave a turn to the next start: it was interrupted on purpose, which does not count as an attempt."""
+    db.execute("UPDATE turns SET lease_until = 0 WHERE id = ? AND epoch = ?", (claim.turn, claim.epoch))
+    db.execute("UPDATE inbox SET attempts = attempts - 1 WHERE turn = ?", (claim.turn,))
 
 
 def tool_states(db: sqlite3.Connection, turn: str) -> dict[str, str]:
