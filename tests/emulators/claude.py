@@ -24,7 +24,8 @@ WINDOW = 200_000
 class Step:
     """What a process does with one message.
 
-    lines: what it prints. then: None to go on with the next message, an exit code to end with (negative: by that signal), or `stall`.
+    lines: what it prints. then: None to go on with the next message, an exit code to end with (negative: by that signal), `stall`, or
+    `stubborn`: stall and ignore SIGTERM.
     stderr: what it complains.
     """
 

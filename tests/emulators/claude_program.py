@@ -80,7 +80,9 @@ def perform(step: dict[str, Any]) -> None:
     for line in step["lines"]:
         say(line)
     then = step["then"]
-    if then == "stall":
+    if then == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if then in ("stall", "stubborn"):
         signal.pause()
     if isinstance(then, int):
         if then < 0:

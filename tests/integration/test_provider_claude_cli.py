@@ -164,7 +164,7 @@ async def test_tools_are_told_as_text_and_not_offered(claude: FakeClaude, provid
 
 
 @pytest.mark.asyncio
-async def test_two_processes_live_at_most_and_the_oldest_makes_room(claude: FakeClaude, provider: ClaudeCli) -> None:  # P48
+async def test_two_processes_live_at_most_and_the_oldest_makes_room(claude: FakeClaude, provider: ClaudeCli) -> None:
     for name in ("a", "b"):
         await finish(provider, ask(name))
     await finish(provider, ask("a", "answer to: a", "more"))  # so b is the one that was idle longest
@@ -304,14 +304,14 @@ async def test_an_answer_that_is_not_streamed_comes_whole(claude: FakeClaude, pr
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize(("lines", "said"), [((), False), (BROKEN_OFF, True)])
-async def test_silence_is_a_stall(claude: FakeClaude, lines: tuple[dict[str, Any], ...], said: bool) -> None:
+@pytest.mark.parametrize(("lines", "said", "waits"), [((), False, (0.5, 60.0)), (BROKEN_OFF, True, (60.0, 0.5))])
+async def test_silence_is_a_stall(claude: FakeClaude, lines: tuple[dict[str, Any], ...], said: bool, waits: tuple[float, float]) -> None:
     claude.plan(Step(lines, then="stall"))
-    impatient = provider_for(claude, first_byte=2.0, between=0.5)
+    impatient = provider_for(claude, first_byte=waits[0], between=waits[1])
     error = await fail(impatient, ask("hi"))
     assert (error.kind, error.text_delivered) == ("stall", said)
-    await until(lambda: not alive(claude.starts[0]["pid"]))
     await impatient.close()
+    assert not any(alive(start["pid"]) for start in claude.starts)
 
 
 @pytest.mark.asyncio
@@ -336,6 +336,16 @@ async def test_closing_ends_what_is_still_asked(claude: FakeClaude, provider: Cl
     await provider.close()
     assert (await task).kind == "cut"
     assert not alive(claude.starts[0]["pid"])
+
+
+@pytest.mark.asyncio
+async def test_a_process_that_does_not_end_is_made_to(claude: FakeClaude, provider: ClaudeCli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE_S", 0.05)
+    claude.plan(Step(BROKEN_OFF, then="stubborn"))
+    async with aclosing(provider.stream(ask("hi"))) as events:
+        while await anext(events) != Delta("e"):
+            pass
+    await until(lambda: not alive(claude.starts[0]["pid"]))
 
 
 @pytest.mark.asyncio
