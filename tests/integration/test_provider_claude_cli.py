@@ -96,6 +96,7 @@ async def test_nothing_of_a_prompt_or_of_clew_reaches_the_command_line(
     assert {start["env"][name] for name in ("CLAUDE_CODE_MAX_RETRIES", "DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_ATTACHMENTS")} == {"1"}
     assert (start["mode"], start["files"]) == (0o700, [])
     assert start["cwd"] != os.getcwd()
+    assert [path.name for path in Path(start["folder"]).iterdir()] == ["cwd"]  # the prompt is gone once it is read
     await provider.close()
     assert not Path(start["folder"]).exists()
 

@@ -40,6 +40,7 @@ GONE_S = 2.0
 """Seconds to wait for the end of a process that has closed its output."""
 GRACE_S = 2.0
 """Seconds that a process has to end by itself: it may be writing down a renewed login."""
+SYSTEM_FILE = "system.txt"
 MAX_COMPLAINT = 2_000
 """Bytes of the end of a process's error output that are kept."""
 DEFAULT_LIMITS = Limits(window=200_000, max_output=32_000)
@@ -111,7 +112,7 @@ class Process:
         home = Path(tempfile.mkdtemp(prefix="clew-claude-"))  # 0700
         try:
             (home / "cwd").mkdir()
-            system_file = home / "system.txt"
+            system_file = home / SYSTEM_FILE
             system_file.write_text(system, encoding="utf-8")
             process = await asyncio.create_subprocess_exec(
                 *command(executable, model, system_file),
@@ -140,7 +141,9 @@ class Process:
             raise await self._gone(reply) from None
         async for answer in self._lines:
             yield parsed(answer)
-            self._lines.began = reply.began
+            if reply.began and not self._lines.began:
+                self._lines.began = True
+                (self._home / SYSTEM_FILE).unlink(missing_ok=True)  # it is read once; a crash of clew leaves nothing of it
             if reply.complete:
                 return
         raise await self._gone(reply)
