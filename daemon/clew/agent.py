@@ -13,6 +13,7 @@ from clew.context import view
 from clew.context.compression import Cut, count_cut, limit_cut
 from clew.context.prompt import rendered_tokens, request_tokens
 from clew.context.recall import strip_appendix
+from clew.context.text import clean
 from clew.context.view import Rendered
 from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, Usage
 from clew.metrics import Metrics
@@ -139,6 +140,8 @@ class Agent:
         except ProviderError as error:
             text = WORDS.get(error.kind, UNREACHED)
             outcome = Outcome("failed", self._step(turn), f"{error.kind}: {error}")
+        if outcome.state == "failed" and (job := claim.items[-1].job if claim.items else None):
+            text = f"The scheduled prompt {job} was not answered. {text}"
         return outcome, text, turn.spent
 
     async def _loop(self, turn: _Turn) -> tuple[Outcome, str]:
@@ -337,8 +340,8 @@ def _newest(claim: Claim) -> str:
 
 
 def _clean(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """A response without clew's own wrappers, should the model have repeated them."""
-    return tuple(Text(view.strip_head(strip_appendix(block.text))) if isinstance(block, Text) else block for block in blocks)
+    """A response without control characters and without clew's own wrappers, should the model have repeated them."""
+    return tuple(Text(view.strip_head(strip_appendix(clean(block.text)))) if isinstance(block, Text) else block for block in blocks)
 
 
 def _switched_off(call: ToolCall) -> Ran:

@@ -58,7 +58,10 @@ async def _help(rooms: Rooms, claim: Claim, rest: str) -> Answer:
 
 
 async def _new(rooms: Rooms, claim: Claim, rest: str) -> Answer:
-    return Answer("A new conversation begins with your next message. The old one is kept and stays searchable.", new_session=True)
+    text = "A new conversation begins with your next message. The old one is kept and stays searchable."
+    if rest:
+        text += " What you wrote behind /new was not sent to me: write it again."
+    return Answer(text, new_session=True)
 
 
 async def _status(rooms: Rooms, claim: Claim, rest: str) -> Answer:

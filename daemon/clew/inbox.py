@@ -46,7 +46,7 @@ def decider(unknown: Unknown, limits: Limits, code: Callable[[], str]) -> Callab
         if sender.person is None and unknown != "allow":
             return _stranger(sender, unknown, code)
         if item.refused:
-            return Verdict(refused=item.refused, reply=f"I could not take that message: {item.refused}.")
+            return _refusal(item.refused)
         return _known(item, sender, limits)
 
     return decide
@@ -75,12 +75,17 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
         return _stop(sender)
     if sender.queued >= limits.queued_per_chat:
         waiting = "one message" if sender.queued == 1 else f"{sender.queued} messages"
-        return _refusal(f"{waiting} of this chat must be answered first; send it again then", again=True)
+        return _refusal(f"{waiting} of this chat must be answered first; send it again then")
     return Verdict(kind="command" if is_command(item.text) else "message")
 
 
-def _refusal(reason: str, *, again: bool = False) -> Verdict:
-    return Verdict(refused=reason, again=again, reply=f"I could not take that message: {reason}.")
+def _refusal(reason: str) -> Verdict:
+    """Nothing is stored under its id: mended, it may come again."""
+    return Verdict(refused=reason, again=True, reply=_sorry(reason))
+
+
+def _sorry(reason: str) -> str:
+    return f"I could not take that message: {reason.rstrip('.')}."
 
 
 def _stop(sender: Sender) -> Verdict:

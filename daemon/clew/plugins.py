@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pydantic import BaseModel
+
+from clew.errors import ClewError
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +27,18 @@ class Plugin:
 @cache
 def registry(group: str) -> dict[str, Plugin]:
     """The plug-ins of an entry-point group such as `clew.transports`, by kind, in the order of their names."""
-    found = {point.name: point.load() for point in entry_points(group=group)}
+    found = {point.name: _loaded(point) for point in entry_points(group=group)}
     return {name: found[name] for name in sorted(found)}
+
+
+def _loaded(point: EntryPoint) -> Plugin:
+    try:
+        plugin = point.load()
+    except Exception as error:
+        raise ClewError(
+            f"The plug-in {point.name} ({point.value}) cannot be loaded: {type(error).__name__}: {error}",
+            hint="Install clew again, or uninstall the package that brings this plug-in.",
+        ) from error
+    if not isinstance(plugin, Plugin):
+        raise ClewError(f"{point.value} is no clew plug-in.", hint="Its author has to make it a `clew.plugins.Plugin`.")
+    return plugin

@@ -16,7 +16,7 @@ from clew.context.tokens import Window, window
 from clew.context.view import Rendered
 from clew.model_call import TTL_SECONDS
 from clew.providers import Limits, Provider, Request, ToolSpec
-from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json, shown_excerpts
+from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json
 from clew.store import Claim, PromptState, Recalled, ViewRows
 from clew.store.sqlite import SqliteStore
 
@@ -68,7 +68,7 @@ class Prompter:
             text = await self._recall.system_appendix(asking)
         except Exception as error:
             log.warning("recall.failed", err=f"{type(error).__name__}: {error}")
-            text = Appendix(asking.state.recall, (), shown_excerpts(asking.state))
+            text = Appendix("", (), ())  # whether what stood there may still be shown is not known either
         shown = text.shown if isinstance(text, Appendix) else ()
         considered = text.considered if isinstance(text, Appendix) else ()
         ids = {excerpt.id for excerpt in shown}

@@ -31,6 +31,7 @@ from clew.providers import Provider
 from clew.recall import IndexRecall, RecallProvider
 from clew.scheduler import Scheduler
 from clew.sdnotify import notify, watchdog_interval
+from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import supervise
 from clew.tools import sessions
@@ -40,6 +41,7 @@ from clew.upkeep import Upkeep
 
 log = structlog.get_logger()
 
+WELCOME = "I know you now. Write to me."
 GRACE = 20.0
 """Seconds that running turns have to end when the daemon stops; those that do not are resumed at the next start."""
 FLUSH = 10.0
@@ -246,6 +248,15 @@ class Service:
         found = await self.store.find_session(session)
         await self.store.join_chat(item, person, found.id, self.time.wall())
         return found.id
+
+    async def answer_access(self, key: str, approve: bool, role: str) -> AccessRequest:
+        """Let somebody in, who is told so where they asked, or turn them away. Raises NotFound or UsageError."""
+        request = await self.store.answer_access(key, approve, role, self.time.wall())
+        if approve and request.messages:
+            address = Address.parse(request.address)
+            parts, instant = self.plan(address, WELCOME)
+            await self.store.say(Reply(address, WELCOME, parts, instant=instant), self.time.wall())
+        return request
 
     async def latest_session(self, address: Address) -> str | None:
         """The session of `address` that was used last."""

@@ -65,6 +65,7 @@ class _Everywhere(dict[str, Any]):
 
 @click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.option("--config", "path", type=click.Path(path_type=Path), help="The config file to read.")
+@click.version_option(package_name="clew", message="clew %(version)s")
 @click.pass_context
 def clew(ctx: click.Context, path: Path | None) -> None:
     """clew: a daemon between chat platforms and a language model."""
@@ -79,8 +80,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         sys.stdout.flush()
         code = result if isinstance(result, int) else 0
     except click.ClickException as error:
-        error.show()
-        code = error.exit_code
+        code = _told(error.format_message(), _usage(error), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except ClewError as error:
@@ -93,6 +93,12 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 def _told(message: str, hint: str, code: int) -> int:
     click.echo(f"clew: {message}" + (f"\n{hint}" if hint else ""), err=True)
     return code
+
+
+def _usage(error: click.ClickException) -> str:
+    """How the command is written, where it was not written so."""
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{ctx.get_usage()}\n`{ctx.command_path} --help` says more." if ctx else ""
 
 
 def _of_the_system(error: OSError) -> str:

@@ -23,8 +23,12 @@ from clew.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a chat begins. `after`: the end of the terminal's timeline. last: the last exchange, empty for a new session."""
+    """Where a chat begins.
 
+    address: of this terminal. `after`: the end of its timeline. last: the last exchange, empty for a new session.
+    """
+
+    address: str
     session: str
     title: str
     after: int
@@ -65,7 +69,8 @@ async def _enter(config: Config, client: Client, latest: bool, session: str | No
     async with reading(config) as store:
         row = await store.find_session(identifier)
         messages = await store.transcript(identifier) if latest or session else ()
-    return Entry(identifier, row.title, int(answer["after"]), _last_exchange([each for each in messages if each.at <= now]))
+    last = _last_exchange([each for each in messages if each.at <= now])
+    return Entry(str(answer["address"]), identifier, row.title, int(answer["after"]), last)
 
 
 def _last_exchange(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -93,7 +98,9 @@ async def _on_a_terminal(config: Config, client: Client, entry: Entry) -> None:
     conversation = Conversation(terminal, entry.after)
     terminal.begin(entry.session, entry.title, entry.last)
     await _until_either(terminal.talk(conversation), converse(client, conversation, terminal))
-    click.echo(f"session {entry.session}; `clew chat --continue` goes on with it")
+    async with reading(config) as store:
+        session = await store.current_session(entry.address)  # another one after /new
+    click.echo(f"session {session}; `clew chat --continue` goes on with it" if session else "the next `clew chat` begins a new session")
 
 
 async def _until_either(*work: Coroutine[Any, Any, None]) -> None:

@@ -24,7 +24,7 @@ LONGEST_FRAME = 16 * 2**20
 LONGEST_ANSWER = 64 * 2**20
 """Bytes of a response."""
 
-_WRONG_USAGE = {400, 409, 413, 422}
+_WRONG_USAGE = {400, 409, 413}
 _UNREACHABLE = (aiohttp.ClientConnectionError, ConnectionError, asyncio.TimeoutError, FileNotFoundError)
 
 
@@ -103,6 +103,10 @@ async def running(config: Config) -> AsyncIterator[Client | None]:
         return
     async with _session(path) as session:
         yield Client(session, own=False)
+
+
+def no_daemon(config: Config) -> ClewError:
+    return ClewError(f"no daemon runs on {config.data_dir}.", hint="`clew run` starts one.")
 
 
 @asynccontextmanager

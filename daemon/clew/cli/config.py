@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
-from clew.config import Config, find_config, load, schema
+from clew.cli.options import NO_FILE, config_option, models, read, zone_name
+from clew.config import Config, find_config, notes, schema
 from clew.errors import ConfigError
-from clew.plugins import registry
 
 _PYDANTICS_MASK = str(SecretStr("any"))
-_path = click.option("--config", "path", type=click.Path(path_type=Path), help="The config file to read.")
 
 
 @click.group()
@@ -24,50 +24,48 @@ def config() -> None:
 
 
 @config.command()
-@_path
+@config_option
 @click.pass_context
 def check(ctx: click.Context, path: Path | None) -> None:
-    """List all that is wrong with the config file, with file, line and column."""
+    """List all that is wrong with the config file, with file, line and column, and note what has no effect."""
     try:
-        path = find_config(path)
-        _load(path)
+        found = find_config(path)
+        settings = read(found)
     except ConfigError as err:
         _fail(ctx, err, to_stderr=not err.findings)
-    click.echo(f"ok: {path}")
+    else:
+        for line in notes(settings, time.time(), zone_name(settings)) if settings.schedule else ():
+            click.echo(f"note: {line}")
+        click.echo(f"ok: {found or NO_FILE}")
 
 
 @config.command()
-@_path
+@config_option
 @click.pass_context
 def show(ctx: click.Context, path: Path | None) -> None:
     """Print the effective configuration as YAML, secrets as ***."""
     try:
-        settings = _load(find_config(path))
+        found = find_config(path)
+        settings = read(found)
     except ConfigError as err:
         _fail(ctx, err, to_stderr=True)
     else:
+        if found is None:
+            click.echo(NO_FILE, err=True)
         click.echo(yaml.safe_dump(_shown(settings), sort_keys=False, allow_unicode=True), nl=False)
 
 
 @config.command("schema")
 def schema_() -> None:
     """Print the JSON Schema of the config file, for editors."""
-    click.echo(json.dumps(schema(transports=_models("clew.transports"), providers=_models("clew.providers")), indent=2))
+    click.echo(json.dumps(schema(transports=models("transports"), providers=models("providers")), indent=2))
 
 
 def _fail(ctx: click.Context, err: ConfigError, *, to_stderr: bool) -> None:
-    click.echo(str(err), err=to_stderr)
+    click.echo(f"clew: {err}" if to_stderr else str(err), err=to_stderr)
     if err.hint:
         click.echo(err.hint, err=True)
     ctx.exit(err.exit_code)
-
-
-def _load(path: Path) -> Config:
-    return load(path, transports=_models("clew.transports"), providers=_models("clew.providers"))
-
-
-def _models(group: str) -> dict[str, type[BaseModel]]:
-    return {kind: plugin.Config for kind, plugin in registry(group).items()}
 
 
 def _shown(settings: Config) -> dict[str, Any]:

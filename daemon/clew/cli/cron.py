@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import click
 from pydantic import ValidationError
 
-from clew.cli.client import connected
+from clew.cli.client import no_daemon, running
 from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone, zone_name
 from clew.cli.output import nothing, print_json, print_table
 from clew.cli.reading import reading, store_path
@@ -131,13 +131,13 @@ def _instant(text: str | None, timezone: str) -> float:
 @config_option
 @asynchronous
 async def run_(name: str, path: Path | None) -> None:
-    """Run a job now, beside its schedule. Without a daemon it is queued until one runs, which delivers what comes of it."""
-    async with connected(settings(path)) as client:
+    """Run a job now, beside its schedule. Exit code 1 if no daemon runs, which has to deliver what comes of it."""
+    config = settings(path)
+    async with running(config) as client:
+        if client is None:
+            raise no_daemon(config)
         await client.post(f"/api/v1/jobs/{quote(name, safe='')}/run")
-    if client.own:
-        click.echo(f"{name} is queued; its reply is delivered once `clew run` runs")
-    else:
-        click.echo(f"{name} runs; `clew cron history {name}` shows what becomes of it")
+    click.echo(f"{name} runs; `clew cron history {name}` shows what becomes of it")
 
 
 @cron.command()
@@ -151,7 +151,7 @@ async def history(name: str, path: Path | None, as_json: bool, limit: int) -> No
     config = settings(path)
     async with reading(config) as store:
         runs = await store.job_history(name, limit)
-        known = {job.name for job in await store.jobs()}
+        known = {job.name: job for job in await store.jobs()}
     if not runs and name not in known:
         raise NotFound(f"There is no job {name!r}.", hint="`clew cron list` shows those that are.")
     if as_json:
@@ -160,5 +160,12 @@ async def history(name: str, path: Path | None, as_json: bool, limit: int) -> No
         nothing(f"{name} has not run yet.")
     else:
         where = zone(config)
+        stamp = "%Y-%m-%d %H:%M:%S" if name in known and _often(known[name]) else "%Y-%m-%d %H:%M"
         headings = ("DUE", "OUTCOME", "NOTED", "TURN", "NOTE")
-        print_table(headings, ((local(r["instant"], where), r["outcome"], local(r["at"], where), r["turn"], r["note"]) for r in runs))
+        times = ((local(run["instant"], where).strftime(stamp), local(run["at"], where).strftime(stamp)) for run in runs)
+        print_table(headings, ((due, r["outcome"], noted, r["turn"], r["note"]) for r, (due, noted) in zip(runs, times, strict=True)))
+
+
+def _often(job: StoredJob) -> bool:
+    """Whether several runs may fall into one minute."""
+    return (Job.model_validate_json(job.spec).every or 60.0) < 60.0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ def init(path: Path, yes: bool) -> None:
         raise UsageError(f"{path} is there already.", hint="Name another file with --config, or move that one away.")
     found = find(os.environ)
     click.echo(found.why)
+    if not (yes or sys.stdin.isatty()):
+        raise UsageError("There is nobody to ask.", hint="`clew init --yes` writes the file without a question.")
     if not yes and not click.confirm(f"Write {path}?", default=True):
         raise ClewError("nothing was written.")
     _write(path, written(example(), found))

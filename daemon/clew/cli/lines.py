@@ -18,7 +18,10 @@ CONTROL = "/stop"
 
 
 class LineScreen:
-    """Prints whole replies only. Errors and the state of the connection go to stderr."""
+    """Prints whole replies only. Errors and the state of the connection go to stderr.
+
+    `failed`: something was refused, or a reply says that there is none.
+    """
 
     def __init__(self, as_json: bool) -> None:
         self._as_json = as_json
@@ -34,6 +37,7 @@ class LineScreen:
         pass
 
     def reply(self, frame: Mapping[str, Any]) -> None:
+        self.failed = self.failed or bool(frame.get("failed"))
         if self._as_json:
             self._object(dict(frame))
         else:

@@ -9,14 +9,17 @@ from typing import Any, ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
 import click
+from pydantic import BaseModel
 
-from clew.config import Config, find_config, load
+from clew.config import Config, defaults, find_config, load
 from clew.plugins import registry
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 config_option = click.option("--config", "path", type=click.Path(path_type=Path), help="The config file to read.")
+NO_FILE = "no config file: the defaults"
+"""What is said where none is named and none of the usual places has one."""
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -26,9 +29,21 @@ def limit_option(default: int, what: str) -> Callable[[Callable[..., Any]], Call
 
 
 def settings(path: Path | None) -> Config:
-    """The config in `path`, or in the first usual place. Raises ConfigError."""
-    models = {group: {kind: plugin.Config for kind, plugin in registry(f"clew.{group}").items()} for group in ("transports", "providers")}
-    return load(find_config(path), transports=models["transports"], providers=models["providers"])
+    """The config in `path`, or in the first usual place; the defaults where there is none. Raises ConfigError."""
+    return read(find_config(path))
+
+
+def read(found: Path | None) -> Config:
+    """The config that `find_config` found. Raises ConfigError."""
+    transports, providers = models("transports"), models("providers")
+    if found is None:
+        return defaults(transports=transports, providers=providers)
+    return load(found, transports=transports, providers=providers)
+
+
+def models(group: str) -> dict[str, type[BaseModel]]:
+    """The config model of each kind of `transports` or `providers`."""
+    return {kind: plugin.Config for kind, plugin in registry(f"clew.{group}").items()}
 
 
 def zone(config: Config) -> tzinfo | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -167,11 +168,11 @@ class Terminal:
         """Write above the prompt. (`run_in_terminal` would leave raw mode for it, and keys pressed in that moment would be lost.)"""
         app = self._app
         if app is None or not app.is_running:
-            sys.stdout.write(text)
+            sys.stdout.write(folded(text, shutil.get_terminal_size().columns))
             sys.stdout.flush()
             return
         app.renderer.erase()
-        app.output.write(text)
+        app.output.write(folded(text, app.output.get_size().columns))
         app.output.flush()
         app.invalidate()
 
@@ -180,17 +181,28 @@ class Terminal:
             self._app.invalidate()
 
 
+def folded(text: str, columns: int) -> str:
+    """`text` with its lines cut into rows of at most `columns` columns (at least 20)."""
+    return "\n".join(row for line in text.split("\n") for row in [*wrapped(line, max(20, columns))] or [""])
+
+
 def wrapped(text: str, columns: int) -> Iterator[str]:
-    """`text`, which has no line ends, in rows of at most `columns` columns."""
+    """`text`, which has no line ends, in rows of at most `columns` columns.
+
+    A row is cut between words where it has several, and the spaces at the cut go; a longer word is cut anywhere.
+    """
     row, used = "", 0
     for char in text.expandtabs(4):
         wide = width(char)
-        if used + wide > columns:
-            yield row
-            row, used = "", 0
+        if used + wide > columns and char != " ":  # a space may stand behind the last column: it goes
+            whole, space, rest = row.rpartition(" ")
+            if not (space and whole.strip()):
+                whole, rest = row, ""
+            yield whole.rstrip(" ")
+            row, used = rest, width(rest)
         row, used = row + char, used + wide
     if row:
-        yield row
+        yield row.rstrip(" ")
 
 
 def opened(path: Path) -> Path:

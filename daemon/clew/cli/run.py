@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import click
+import structlog
 
-from clew.cli.options import asynchronous, config_option, log_to_stderr, settings
+from clew.cli.options import asynchronous, config_option, log_to_stderr, read
+from clew.config import find_config
+
+log = structlog.get_logger()
 
 
 @click.command()
@@ -12,11 +16,14 @@ from clew.cli.options import asynchronous, config_option, log_to_stderr, setting
 @asynchronous
 async def run(path: Path | None) -> None:
     """Run the daemon until SIGTERM or Ctrl-C. It logs to stderr and says on stdout when it is ready."""
-    config = settings(path)
+    found = find_config(path)
+    config = read(found)
     from clew import service  # only now: a fault in the config is told at once
     from clew.web.server import serve
 
     log_to_stderr(config, config.log.level)
+    if found is None:
+        log.warning("config.defaults", reason="no config file", hint="`clew init` writes one")
     await service.run(config, serve, _ready)
 
 

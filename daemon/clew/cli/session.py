@@ -16,12 +16,15 @@ from clew.cli.options import asynchronous, config_option, json_option, limit_opt
 from clew.cli.output import harmless, nothing, plural, print_json, print_table
 from clew.cli.reading import reading
 from clew.cli.transcript import as_values, rendered, summary_values
+from clew.config import Config
 from clew.errors import ClewError, NotFound, UsageError
 from clew.store import Compaction, Scope
 from clew.store.sqlite import SqliteStore
 
 LONGEST_EXPORT = 256 * 2**20
 """Bytes of a file that is imported."""
+EVERY = 2**31
+"""A limit that no store reaches."""
 SNIPPET = 160
 """Characters of a found message in the listing."""
 
@@ -34,15 +37,17 @@ def session() -> None:
 
 
 @session.command("list")
+@click.option("--all", "every", is_flag=True, help="Those without a message too.")
 @config_option
 @json_option
 @limit_option(1000, "sessions, the one used last first")
 @asynchronous
-async def list_(path: Path | None, as_json: bool, limit: int) -> None:
-    """Sessions with their address, title, sizes and last activity."""
+async def list_(every: bool, path: Path | None, as_json: bool, limit: int) -> None:
+    """Sessions that have messages, with their address, title, sizes and last activity."""
     config = settings(path)
     async with reading(config) as store:
-        rows = await store.sessions(limit=limit)
+        found = await store.sessions(limit=EVERY)
+    rows = [row for row in found if every or row.messages][:limit]
     if as_json:
         print_json([asdict(row) for row in rows])
     elif not rows:
@@ -107,7 +112,10 @@ async def search(
         raise UsageError("--person, --chat and --session exclude each other.")
     config = settings(path)
     async with reading(config) as store:
-        found = await recall.search(store, await _scope(store, person, chat, session), query, limit=limit)
+        scope = await _scope(store, person, chat, session)
+        if person is not None and not scope.chats:
+            await _known(config, store, person)
+        found = await recall.search(store, scope, query, limit=limit)
     if as_json:
         print_json([{**asdict(each.candidate), "score": each.score, "why": each.why} for each in found])
     for each in () if as_json else found:
@@ -128,6 +136,17 @@ async def _scope(store: SqliteStore, person: str | None, chat: str | None, sessi
         compaction = _newest(await store.compactions(row.id))
         return await store.scope_for(session=(row.id, row.address, compaction.to_seq if compaction else 0))
     return await store.scope_for(operator=True)
+
+
+async def _known(config: Config, store: SqliteStore, person: str) -> None:
+    """Raises NotFound unless `person` is in the config or was let in."""
+    from clew.assembly import people_of  # only now: it brings the providers with it
+
+    configured, local_owner = people_of(config)
+    people = {*configured, *([local_owner.id] if local_owner else [])}
+    people |= {each.identity for each in await store.access_requests("approved")}
+    if person not in people:
+        raise NotFound(f"There is no person {person!r}.", hint=f"Known are: {', '.join(sorted(people))}.")
 
 
 def _snippet(text: str, why: tuple[str, ...]) -> str:
@@ -174,16 +193,29 @@ def _write(path: Path, text: str) -> None:
 @asynchronous
 async def import_(file: Any, path: Path | None) -> None:
     """Bring back an exported session from FILE, or from stdin for `-`."""
-    raw = file.read(LONGEST_EXPORT + 1)
+    export = _exported(file.read(LONGEST_EXPORT + 1))
+    async with connected(settings(path)) as client:
+        answer = await client.post("/api/v1/sessions/import", export)
+    click.echo(answer["session"])
+
+
+def _exported(raw: bytes) -> dict[str, Any]:
+    """The export in `raw`, as far as can be seen without the store. Raises ClewError where it is none."""
     if len(raw) > LONGEST_EXPORT:
-        raise UsageError(f"An export may have at most {LONGEST_EXPORT // 2**20} MiB.")
+        raise ClewError(f"this export is too large: at most {LONGEST_EXPORT // 2**20} MiB are read.")
     try:
         data = json.loads(raw)
-    except ValueError as error:
-        raise UsageError(f"This is not JSON: {error}") from None
-    async with connected(settings(path)) as client:
-        answer = await client.post("/api/v1/sessions/import", data)
-    click.echo(answer["session"])
+    except json.JSONDecodeError as error:
+        raise _no_export(f"it is not JSON (line {error.lineno}, column {error.colno}: {error.msg})") from None
+    except (ValueError, RecursionError):
+        raise _no_export("it is not JSON") from None
+    if not (isinstance(data, dict) and isinstance(data.get("clew"), int) and isinstance(data.get("session"), dict)):
+        raise _no_export("it is JSON, but has no `clew` number with a `session` beside it")
+    return data
+
+
+def _no_export(why: str) -> ClewError:
+    return ClewError(f"not a clew export: {why}.", hint="`clew session export ID --output FILE` writes one.")
 
 
 @session.command()
@@ -280,7 +312,7 @@ async def compactions(session: str, number: int | None, path: Path | None, as_js
         print_table(headings, (_compaction_row(at, each, config) for at, each in enumerate(done, 1)))
 
 
-def _compaction_row(number: int, each: Compaction, config: Any) -> tuple[object, ...]:
+def _compaction_row(number: int, each: Compaction, config: Config) -> tuple[object, ...]:
     state = "" if each.undone_at is None else "undone"
     return number, each.id, local(each.created, zone(config)), each.trigger, each.covered, each.to_seq, state
 
@@ -314,5 +346,5 @@ def verify(ctx: click.Context, session: str | None, path: Path | None, as_json: 
 @asynchronous
 async def _problems(path: Path | None, session: str | None) -> dict[str, list[str]]:
     async with reading(settings(path)) as store:
-        rows = [await store.find_session(session)] if session else await store.sessions(limit=2**31)
+        rows = [await store.find_session(session)] if session else await store.sessions(limit=EVERY)
         return {row.id: await store.verify_session(row.id) for row in rows}

@@ -7,14 +7,16 @@ from typing import Any
 
 import click
 
-from clew.cli.client import running
+from clew.cli.client import no_daemon, running
 from clew.cli.options import asynchronous, config_option, json_option, local, settings, zone
 from clew.cli.output import harmless, print_json
 from clew.config import Config
-from clew.errors import ClewError
 
 TIMES = ("since",)
 """Values that are seconds since the epoch."""
+SPANS = ("uptime",)
+"""Values that are seconds."""
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 @click.command()
@@ -27,7 +29,7 @@ def status(path: Path | None, as_json: bool) -> None:
     if as_json:
         print_json({"running": answer is not None, **(answer or {})})
     if answer is None:
-        raise ClewError(f"no daemon runs on {config.data_dir}.", hint="`clew run` starts one.")
+        raise no_daemon(config)
     for line in () if as_json else _lines(answer, zone(config)):
         click.echo(line)
 
@@ -46,8 +48,22 @@ def _lines(values: Mapping[str, Any], where: tzinfo | None, indent: str = "") ->
             yield from _lines(value, where, indent + "  ")
         elif name in TIMES:
             yield f"{indent}{name}: {local(value, where):%Y-%m-%d %H:%M:%S}"
+        elif name in SPANS:
+            yield f"{indent}{name}: {span(value)}"
+        elif value == "":
+            continue
         else:
-            yield f"{indent}{name.replace('_', ' ')}: {_said(value)}".rstrip()
+            yield f"{indent}{name.replace('_', ' ')}: {_said(value)}"
+
+
+def span(seconds: float) -> str:
+    """A length of time in its two largest units, such as `4 min` or `2 d 3 h`."""
+    left, parts = int(seconds), []
+    for size, unit in UNITS:
+        count, left = divmod(left, size)
+        if count or parts:
+            parts.append(f"{count} {unit}" if count else "")
+    return " ".join(part for part in parts[:2] if part) or f"{left} s"
 
 
 def _said(value: Any) -> str:

@@ -1,6 +1,7 @@
 """Settings models and the YAML loader."""
 
-from clew.config.load import find_config, load
+from clew.config.load import defaults, find_config, load
+from clew.config.notes import notes
 from clew.config.schema import schema
 from clew.config.settings import (
     Access,
@@ -43,7 +44,9 @@ __all__ = [
     "Sessions",
     "Size",
     "TransportSection",
+    "defaults",
     "find_config",
     "load",
+    "notes",
     "schema",
 ]

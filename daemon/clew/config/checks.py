@@ -50,7 +50,7 @@ NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
 """Keys whose feature is not there yet, and the values that they may have until then. `*` stands for each list item."""
 
 ALWAYS_THERE = "terminal"
-"""The one transport without a section: it is reached through the daemon's socket."""
+"""The transport that may lack a section: it is reached through the daemon's socket."""
 
 
 def faults(data: dict[str, Any]) -> list[Fault]:
@@ -182,7 +182,8 @@ def _exactly_one(data: dict[str, Any]) -> Iterator[Fault]:
 
 def _deliveries(data: dict[str, Any]) -> Iterator[Fault]:
     sections = dict(_entries(data, "transports"))
-    enabled = [name for name, section in sections.items() if section.get("enabled", True) is True] + [ALWAYS_THERE]
+    sections.setdefault(ALWAYS_THERE, {})
+    enabled = [name for name, section in sections.items() if section.get("enabled", True) is True]
     for index, job in _entries(data, "schedule"):
         address = job.get("deliver_to")
         name = address.partition(":")[0] if isinstance(address, str) else ALWAYS_THERE

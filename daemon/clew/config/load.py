@@ -40,10 +40,10 @@ SECTION_KEYS = {"providers": ("kind",), "transports": ("kind", "enabled")}
 _SECTION_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 
 
-def find_config(explicit: str | Path | None = None, env: Mapping[str, str] = os.environ) -> Path:
-    """The config file to use: `explicit`, $CLEW_CONFIG, or the first of the usual places that exists.
+def find_config(explicit: str | Path | None = None, env: Mapping[str, str] = os.environ) -> Path | None:
+    """The config file to use: `explicit`, $CLEW_CONFIG, or the first of the usual places that exists; None if none does.
 
-    Raises ConfigError, naming the places that were tried, if there is none.
+    Raises ConfigError if the one that is named, by `explicit` or $CLEW_CONFIG, is missing.
     """
     if explicit or env.get("CLEW_CONFIG"):
         chosen = Path(explicit or env["CLEW_CONFIG"])
@@ -53,14 +53,7 @@ def find_config(explicit: str | Path | None = None, env: Mapping[str, str] = os.
         raise ConfigError(f"{chosen}: there is no such file (named by {source})")
     home = Path(env.get("XDG_CONFIG_HOME") or located("~/.config", Path(), env))
     places = [Path("clew.yaml"), home / "clew" / "clew.yaml", Path("/etc/clew/clew.yaml")]
-    for place in places:
-        if place.is_file():
-            return place
-    tried = ", ".join(["--config", "$CLEW_CONFIG", "./clew.yaml", *map(str, places[1:])])
-    raise ConfigError(
-        f"no config file found; looked at {tried}",
-        hint="`clew init` writes one; or copy config.example.yaml to one of these places",
-    )
+    return next((place for place in places if place.is_file()), None)
 
 
 def load(path: str | Path, *, transports: Models, providers: Models, env: Mapping[str, str] = os.environ) -> Config:
@@ -73,12 +66,23 @@ def load(path: str | Path, *, transports: Models, providers: Models, env: Mappin
     Raises ConfigError with all findings, in the order of the file.
     """
     path = Path(path)
-    models = {"providers": providers, "transports": transports}
-    root, found = yaml.parse(_read(path), str(path))
+    return _loaded(_read(path), str(path), path.absolute().parent, {"providers": providers, "transports": transports}, env)
+
+
+def defaults(*, transports: Models, providers: Models, env: Mapping[str, str] = os.environ) -> Config:
+    """The configuration where there is no file: what an empty one means. The arguments are those of `load`.
+
+    Raises ConfigError where the environment holds what no setting can.
+    """
+    return _loaded(b"", "the defaults", Path.cwd(), {"providers": providers, "transports": transports}, env)
+
+
+def _loaded(raw: bytes, file: str, base: Path, models: Mapping[str, Models], env: Mapping[str, str]) -> Config:
+    root, found = yaml.parse(raw, file)
     _fill(root, models)
-    expansion = Expansion(str(path), env, path.absolute().parent, _disabled(root))
+    expansion = Expansion(file, env, base, _disabled(root))
     data = expansion.plain(root)
-    report = Report(str(path), root, expansion.expanded, [*found, *expansion.findings])
+    report = Report(file, root, expansion.expanded, [*found, *expansion.findings])
     for fault in faults(data):
         report.fault(fault.path, fault.message, fault.nearest)
     built = {group: _sections(report, group, data.pop(group), models[group]) for group in models}
@@ -86,7 +90,7 @@ def load(path: str | Path, *, transports: Models, providers: Models, env: Mappin
     if config:
         config = config.model_copy(
             update={
-                "data_dir": located(str(config.data_dir), path.absolute().parent, env),
+                "data_dir": located(str(config.data_dir), base, env),
                 "providers": {name: ProviderSection(**each) for name, each in built["providers"].items()},
                 "transports": {name: TransportSection(**each) for name, each in built["transports"].items()},
             }
@@ -108,9 +112,11 @@ def _read(path: Path) -> bytes:
 
 
 def _fill(root: yaml.Mapping, models: Mapping[str, Models]) -> None:
-    """Puts the defaults where a key is absent or its value left empty."""
-    for key in [key for key, node in root.items.items() if isinstance(node, yaml.Scalar) and node.value is None]:
-        del root.items[key]
+    """Puts the defaults where a key is absent or its value left empty. An unknown key stays, empty or not: it is a fault."""
+    for key in Config.model_fields:
+        node = root.items.get(key)
+        if isinstance(node, yaml.Scalar) and node.value is None:
+            del root.items[key]
     whole = dict(DEFAULTS)
     for group, kinds in models.items():
         sections = whole[group].items()

@@ -158,7 +158,7 @@ class _Part:
             case "text":
                 return Text(text) if text.strip() else None
             case "tool_use":
-                return ToolCall(self.id, self.name, text or "{}")
+                return ToolCall(self.id or f"call_{crc32(text.encode()):08x}", self.name, text or "{}")
             case "thinking" if self.extra:
                 data = {"type": "thinking", "thinking": text, "signature": "".join(self.extra)}
                 return Thinking(writer, json.dumps(data, ensure_ascii=False))
@@ -273,9 +273,13 @@ class Anthropic:
         await self._sdk()
 
     async def answers(self) -> bool:
+        """Asked with the key, so that a wrong one does not pass. Where nobody is reached, Anthropic itself is taken to be there: the
+        network may come up after clew."""
         if not self.configured:
             return False
-        return self._settings.base_url is None or await status_of(self._base_url, {}, ANSWERS_S) is not None
+        headers = {"authorization": f"Bearer {self._key}", "x-api-key": self._key, "anthropic-version": "2023-06-01"}
+        status = await status_of(f"{self._base_url}/v1/models?limit=1", headers, ANSWERS_S)
+        return self._settings.base_url is None if status is None else status not in (401, 403)
 
     async def limits(self) -> Limits:
         known = known_limits(self.model)

@@ -328,7 +328,10 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One line of an address's timeline. `seq` grows with every commit; `id` is the sender's own for user messages, ours for replies."""
+    """One line of an address's timeline. `seq` grows with every commit; `id` is the sender's own for user messages, ours for replies.
+
+    failed: a reply that says that there is none.
+    """
 
     seq: int
     id: str
@@ -338,6 +341,7 @@ class Said:
     sender_name: str = ""
     in_reply_to: str = ""
     answers: tuple[str, ...] = ()
+    failed: bool = False
 
 
 # Jobs and the outbox ---------------------------------------------------------------------------------------------

@@ -76,6 +76,8 @@ def expire_cache(db: sqlite3.Connection, now: float) -> None:
 def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
     """Compare and swap: commit `new` if `parent` is still the newest one."""
     newest = tip(db, new.session)
+    if not db.execute("SELECT 1 FROM sessions WHERE id = ?", (new.session,)).fetchone():
+        return False  # deleted meanwhile
     if (newest.id if newest else None) != parent:
         return False
     db.execute(
@@ -108,7 +110,9 @@ def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: S
 
 
 def failed(db: sqlite3.Connection, session: str, error: str, calls: Sequence[ModelCall]) -> int:
-    """Count a failure. Returns how many there are in a row."""
+    """Count a failure. Returns how many there are in a row, 0 where the session was deleted meanwhile."""
+    if not db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone():
+        return 0
     for call in calls:
         turns.put_call(db, call, session, None)
     count: int = db.execute(

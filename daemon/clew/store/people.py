@@ -2,8 +2,10 @@
 
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 
-from clew.errors import NotFound
+from clew.clock import new_id
+from clew.errors import NotFound, UsageError
 from clew.store import AccessRequest, Person
 
 
@@ -87,19 +89,37 @@ def requests(db: sqlite3.Connection, state: str | None = None) -> list[AccessReq
     return [AccessRequest(*row) for row in rows]
 
 
-def answer(db: sqlite3.Connection, key: str, approve: bool, role: str, now: float) -> AccessRequest | None:
-    """Approve or deny the request with this code or identity. None: there is none that is open (or, to approve, denied)."""
-    row = db.execute(
-        "SELECT identity, address, name, code, state, messages, created FROM access_requests"
-        " WHERE (code = ? OR identity = ?) AND state != 'approved'",
-        (key.upper(), key),
-    ).fetchone()
-    if row is None:
-        return None
-    request = AccessRequest(*row)
+def answer(db: sqlite3.Connection, key: str, approve: bool, role: str, now: float) -> AccessRequest:
+    """Let somebody in (again, or in another role), or turn them away, by the code of their request or by their identity.
+
+    Raises NotFound for a code that nobody was given, and UsageError for somebody whom the config names.
+    """
+    request = _request(db, key, now)
+    known = db.execute("SELECT person, origin FROM identities WHERE identity = ?", (request.identity,)).fetchone()
+    if known and known[1] != "paired":
+        raise UsageError(f"{request.identity} is {known[0]} in the config.", hint="Change it there.")
+    if approve:
+        add(db, Person(request.identity, role, None, (request.identity,)), "paired", now)  # type: ignore[arg-type]  # checked by the table
+    elif known:
+        db.execute("DELETE FROM people WHERE id = ? AND origin = 'paired'", (known[0],))
     state = "approved" if approve else "denied"
     db.execute("UPDATE access_requests SET state = ?, answered = ? WHERE identity = ?", (state, now, request.identity))
-    if approve:
-        person = Person(request.identity, role, None, (request.identity,))  # type: ignore[arg-type]  # checked by the table
-        add(db, person, "paired", now)
-    return request
+    return replace(request, state=state)  # type: ignore[arg-type]  # one of its states
+
+
+def _request(db: sqlite3.Connection, key: str, now: float) -> AccessRequest:
+    """The request with this code or of this identity; an identity that never asked gets one."""
+    row = db.execute(
+        "SELECT identity, address, name, code, state, messages, created FROM access_requests WHERE code = ? OR identity = ?",
+        (key.upper(), key),
+    ).fetchone()
+    if row is not None:
+        return AccessRequest(*row)
+    transport, colon, user = key.partition(":")
+    if not (transport and colon and user):
+        raise NotFound(f"Nobody was given the code {key}.", hint="`clew access list` shows who waits; an identity is transport:user.")
+    db.execute(
+        "INSERT INTO access_requests (identity, address, name, code, state, messages, created) VALUES (?, ?, '', ?, 'open', 0, ?)",
+        (key, key, new_id(), now),
+    )
+    return AccessRequest(key, key, "", "", "open", 0, now)

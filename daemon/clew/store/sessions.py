@@ -5,11 +5,9 @@ import sqlite3
 from typing import Any
 
 from clew.errors import NotFound, UsageError
-from clew.messages import blocks_from_json
-from clew.store import NewMessage, Said, SessionRow, accept, compactions, transcript, turns
+from clew.store import Said, SessionRow, accept, compactions, transcript, turns
+from clew.store.imports import FORMAT
 from clew.transport import Inbound
-
-EXPORT_FORMAT = 1
 
 _LISTING = (
     "SELECT s.id, c.address, s.title, s.created,"
@@ -31,7 +29,11 @@ def listing(db: sqlite3.Connection, address: str | None = None, limit: int = 100
 def find(db: sqlite3.Connection, prefix: str) -> SessionRow:
     """The session whose id is `prefix` or begins with it alone. Raises NotFound, or UsageError where several do."""
     escaped = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    rows = db.execute(f"{_LISTING} WHERE s.id LIKE ? ESCAPE '\\' ORDER BY s.id LIMIT 6", (f"{escaped}%",)).fetchall() if prefix else []
+    rows = (
+        db.execute(f"{_LISTING} WHERE s.id LIKE ? ESCAPE '\\' ORDER BY s.id LIMIT 6", (f"{escaped}%",)).fetchall()
+        if prefix.isascii() and prefix
+        else []
+    )
     if not rows:
         raise NotFound(f"There is no session {prefix!r}.", hint="`clew session list` shows those that are.")
     if len(rows) > 1 and rows[0][0] != prefix:
@@ -57,7 +59,7 @@ def join_chat(db: sqlite3.Connection, item: Inbound, person: str, session: str, 
 
 
 def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
-    """Everything of a session as plain values; `load` gives an equal one back."""
+    """Everything of a session as plain values; `imports` gives an equal one back."""
     row = find(db, session)
     messages = db.execute(
         "SELECT m.id, seq, role, blocks, sender, sender_name, turn, metadata, at, c.address FROM messages AS m"
@@ -71,7 +73,7 @@ def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
         exported.append(message | {"blocks": json.loads(message["blocks"]), "metadata": json.loads(message["metadata"])})
     direct = db.execute("SELECT direct FROM chats WHERE address = ?", (row.address,)).fetchone()[0]
     return {
-        "clew": EXPORT_FORMAT,
+        "clew": FORMAT,
         "session": {"id": row.id, "address": row.address, "direct": bool(direct), "title": row.title, "created": row.created},
         "messages": exported,
         "compactions": [_table_row(db, "compactions", each.id) for each in compactions.listing(db, row.id)],
@@ -88,61 +90,6 @@ def _rows(db: sqlite3.Connection, sql: str, *values: Any) -> list[dict[str, Any]
     found = db.execute(sql, values)
     names = [column[0] for column in found.description]
     return [dict(zip(names, row, strict=True)) for row in found]
-
-
-def load(db: sqlite3.Connection, data: dict[str, Any], now: float) -> str:
-    """Import what `export` gave. Returns the session's id. Raises UsageError where it is no export, or the session is here already."""
-    try:
-        session = data["session"]
-        if data["clew"] != EXPORT_FORMAT:
-            raise UsageError(f"This export has format {data['clew']}, which this version does not know.")
-        if db.execute("SELECT 1 FROM sessions WHERE id = ?", (session["id"],)).fetchone():
-            raise UsageError(f"The session {session['id']} is here already.", hint="Delete it first, or keep the one that is here.")
-        _insert(db, data, session, now)
-    except (KeyError, TypeError, ValueError, AttributeError, sqlite3.IntegrityError) as error:
-        raise UsageError(f"This is not an export of a clew session ({type(error).__name__}: {error}).") from None
-    return str(session["id"])
-
-
-def _insert(db: sqlite3.Connection, data: dict[str, Any], session: dict[str, Any], now: float) -> None:
-    home = _chat(db, session["address"], session["direct"], now)
-    db.execute(
-        "INSERT INTO sessions (id, chat, title, created) VALUES (?, ?, ?, ?)",
-        (session["id"], home, session["title"], session["created"]),
-    )
-    for message in data["messages"]:
-        new = NewMessage(
-            message["role"],
-            blocks_from_json(json.dumps(message["blocks"])),
-            message["at"],
-            message["sender"],
-            message["sender_name"],
-            message["metadata"],
-        )
-        chat = _chat(db, message["address"], session["direct"], now)
-        transcript.restore(db, session["id"], chat, message["turn"], message["seq"], message["id"], new)
-    for table, rows in (("compactions", data["compactions"]), ("model_calls", data["model_calls"])):
-        for row in rows:
-            _restore(db, table, row)
-    for pin in data["pins"]:
-        _restore(db, "pins", {"session": session["id"], **pin})
-
-
-def _restore(db: sqlite3.Connection, table: str, row: dict[str, Any]) -> None:
-    columns = {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
-    if not columns.issuperset(row):
-        raise ValueError(f"{table}: unknown field")
-    names = ", ".join(row)
-    db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
-
-
-def _chat(db: sqlite3.Connection, address: str, direct: bool, now: float) -> int:
-    db.execute(
-        "INSERT INTO chats (address, transport, direct, created) VALUES (?, ?, ?, ?) ON CONFLICT (address) DO NOTHING",
-        (address, address.partition(":")[0], int(direct), now),
-    )
-    row = db.execute("SELECT id FROM chats WHERE address = ?", (address,)).fetchone()
-    return int(row[0])
 
 
 def delete(db: sqlite3.Connection, session: str) -> int:
@@ -164,8 +111,9 @@ def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, new
     """What was said at `address` behind place `after` of its timeline, oldest first: the `newest` or else the first `limit` of it."""
     rows = db.execute(
         "SELECT t.seq, coalesce(o.id, i.client_id), CASE WHEN o.id IS NULL THEN 'user' ELSE 'assistant' END, coalesce(o.text, i.text),"
-        " coalesce(o.created, i.received), coalesce(i.sender_name, ''), coalesce(o.in_reply_to, ''), coalesce(o.answers, '[]')"
-        " FROM timeline AS t LEFT JOIN inbox AS i ON i.id = t.inbox LEFT JOIN outbox AS o ON o.number = t.outbox"
+        " coalesce(o.created, i.received), coalesce(i.sender_name, ''), coalesce(o.in_reply_to, ''), coalesce(o.answers, '[]'),"
+        " coalesce(turns.state = 'failed', 0) FROM timeline AS t LEFT JOIN inbox AS i ON i.id = t.inbox"
+        " LEFT JOIN outbox AS o ON o.number = t.outbox LEFT JOIN turns ON turns.id = o.turn"
         f" WHERE t.address = ? AND t.seq > ? ORDER BY t.seq {'DESC' if newest else 'ASC'} LIMIT ?",
         (address, after, limit),
     ).fetchall()
@@ -173,8 +121,8 @@ def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, new
     return said[::-1] if newest else said
 
 
-def _said(seq: int, identifier: str, role: Any, text: str, at: float, name: str, in_reply_to: str, answers: str) -> Said:
-    return Said(seq, identifier, role, text, at, name, in_reply_to, tuple(json.loads(answers)))
+def _said(seq: int, identifier: str, role: Any, text: str, at: float, name: str, in_reply_to: str, answers: str, failed: int) -> Said:
+    return Said(seq, identifier, role, text, at, name, in_reply_to, tuple(json.loads(answers)), bool(failed))
 
 
 def verify(db: sqlite3.Connection, session: str) -> list[str]:

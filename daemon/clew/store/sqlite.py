@@ -29,6 +29,7 @@ from clew.store import (
     accept,
     compactions,
     health,
+    imports,
     jobs,
     outbox,
     people,
@@ -188,6 +189,12 @@ class SqliteStore:
     async def outbox(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
         return await self._db.read(outbox.listing, states)
 
+    async def say(self, reply: Reply, now: float) -> str:
+        """Words of clew's own, outside of any turn. Returns their id."""
+        identifier = await self._db.write(outbox.put, reply, "", "", now)
+        await self._notify()
+        return identifier
+
     async def send_again(self, delivery: str, now: float) -> bool:
         done = await self._db.write(outbox.again, delivery, now)
         await self._notify()
@@ -208,7 +215,8 @@ class SqliteStore:
     async def access_requests(self, state: str | None = None) -> list[AccessRequest]:
         return await self._db.read(people.requests, state)
 
-    async def answer_access(self, key: str, approve: bool, role: str, now: float) -> AccessRequest | None:
+    async def answer_access(self, key: str, approve: bool, role: str, now: float) -> AccessRequest:
+        """Raises NotFound or UsageError."""
         return await self._db.write(people.answer, key, approve, role, now)
 
     # Jobs --------------------------------------------------------------------------------------------------------
@@ -269,7 +277,18 @@ class SqliteStore:
         return await self._db.read(sessions.export, session)
 
     async def import_session(self, data: dict[str, Any], now: float) -> str:
-        return await self._db.write(sessions.load, data, now)
+        """Raises UsageError where `data` is no export, or its session is here already. Returns the session's id."""
+        export = await asyncio.to_thread(imports.check, data)
+        session, messages = export.session, export.messages
+        await self._db.write(imports.begin, session, now)
+        try:
+            for start in range(0, len(messages), imports.PIECE):
+                await self._db.write(imports.add, session, messages[start : start + imports.PIECE], now)
+            await self._db.write(imports.end, export, now)
+        except BaseException:
+            await self._db.write(sessions.delete, session.id)
+            raise
+        return session.id
 
     async def delete_session(self, session: str) -> int:
         return await self._db.write(sessions.delete, session)

@@ -208,8 +208,8 @@ def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequ
         ("failed" if outcome.state == "failed" else "answered", outcome.error, claim.turn),
     )
     db.execute(
-        "UPDATE job_runs SET outcome = ?, turn = ? WHERE (job, instant) IN (SELECT job, instant FROM inbox WHERE turn = ?)",
-        ("failed" if outcome.state == "failed" else "done", claim.turn, claim.turn),
+        "UPDATE job_runs SET outcome = ?, note = ?, turn = ? WHERE (job, instant) IN (SELECT job, instant FROM inbox WHERE turn = ?)",
+        ("failed" if outcome.state == "failed" else "done", outcome.error, claim.turn, claim.turn),
     )
     if outcome.new_session:
         new_session(db, chat, now)

@@ -206,7 +206,10 @@ class Api:
         identifier = data["session"].get("id")
         if isinstance(identifier, str) and await self._is_here(identifier):
             raise Problem(409, f"The session {identifier} is here already.", "Delete it first, or keep the one that is here.")
-        return {"session": await self._store.import_session(data, self._service.time.wall())}
+        try:
+            return {"session": await self._store.import_session(data, self._service.time.wall())}
+        except UsageError as error:
+            raise Problem(422, f"not a clew export: {error.message}", error.hint) from error
 
     async def _is_here(self, identifier: str) -> bool:
         try:
@@ -290,9 +293,7 @@ class Api:
 
     async def answer_access(self, call: Call) -> Any:
         body: AccessBody = call.body
-        request = await self._store.answer_access(call.path["code"], body.approve, body.role, self._service.time.wall())
-        if request is None:
-            raise NotFound("No open request has this code.", hint="`clew access list` shows those that are open.")
+        request = await self._service.answer_access(call.path["code"], body.approve, body.role)
         log.info("access.paired" if body.approve else "access.denied", identity=request.identity, role=body.role)
         return request
 

@@ -92,7 +92,7 @@ def parse(frame: str, message_bytes: int) -> tuple[str, str]:
 
 
 def line(said: Said) -> dict[str, Any]:
-    """A line of a timeline as clients see it. `at`: seconds since the epoch, UTC."""
+    """A line of a timeline as clients see it. `at`: seconds since the epoch, UTC. failed: only where a reply says that there is none."""
     return {
         "type": "message",
         "seq": said.seq,
@@ -102,7 +102,7 @@ def line(said: Said) -> dict[str, Any]:
         "role": said.role,
         "text": said.text,
         "at": said.at,
-    }
+    } | ({"failed": True} if said.failed else {})
 
 
 class ChatSocket:
