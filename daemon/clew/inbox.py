@@ -46,7 +46,7 @@ def decider(unknown: Unknown, limits: Limits, code: Callable[[], str]) -> Callab
         if sender.person is None and unknown != "allow":
             return _stranger(sender, unknown, code)
         if item.refused:
-            return _refusal(item.refused)
+            return _refusal(item.refused, "changed")
         return _known(item, sender, limits)
 
     return decide
@@ -66,22 +66,21 @@ def _stranger(sender: Sender, unknown: Unknown, code: Callable[[], str]) -> Verd
 def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
     size = len(item.text.encode("utf-8"))
     if size > limits.message_bytes:
-        return _refusal(f"it has {size:,} bytes, and {limits.message_bytes:,} are the most I take")
+        return _refusal(f"it has {size:,} bytes, and {limits.message_bytes:,} are the most I take", "changed")
     if not item.text.strip() and not item.attachments:
-        return _refusal("it is empty")
+        return _refusal("it is empty", "changed")
     if item.kind != "message":
         return Verdict(kind=item.kind)
     if first_word(item.text) in CONTROL:
         return _stop(sender)
     if sender.queued >= limits.queued_per_chat:
         waiting = "one message" if sender.queued == 1 else f"{sender.queued} messages"
-        return _refusal(f"{waiting} of this chat must be answered first; send it again then")
+        return _refusal(f"{waiting} of this chat must be answered first; send it again then", "later")
     return Verdict(kind="command" if is_command(item.text) else "message")
 
 
-def _refusal(reason: str) -> Verdict:
-    """Nothing is stored under its id: mended, it may come again."""
-    return Verdict(refused=reason, again=True, reply=_sorry(reason))
+def _refusal(reason: str, again: Literal["changed", "later"]) -> Verdict:
+    return Verdict(refused=reason, again=again, reply=_sorry(reason))
 
 
 def _sorry(reason: str) -> str:

@@ -138,7 +138,7 @@ async def test_wrong_tokens_are_counted_however_they_come(guarded: Clew) -> None
     async with guarded.http.post(f"{guarded.url}/login", json={"token": TOKEN}) as response:
         assert response.status == 429
         assert int(response.headers["Retry-After"]) > 0
-    assert (await guarded.get("/api/v1/status", headers=OWNER))[0] == 401
+    assert (await guarded.get("/api/v1/status", headers=OWNER))[0] == 200, "whoever has the token is not shut out by others"
 
 
 @pytest.mark.asyncio

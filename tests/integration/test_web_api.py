@@ -47,7 +47,7 @@ async def test_every_route_is_described_and_nothing_else(clew: Clew) -> None:
         if route.resource and route.resource.canonical.startswith(BASE) and route.method != "HEAD"
     }
     assert described == served - {("GET", f"{BASE}/openapi.json")}
-    assert len(described) == 15
+    assert len(described) == 17
     for methods in document["paths"].values():
         for operation in methods.values():
             assert operation["summary"]
@@ -147,7 +147,8 @@ async def test_somebody_is_let_in(clew: Clew) -> None:  # P46
     status, answered = await clew.post(f"/api/v1/access/{request['code']}", {"approve": True, "role": "member"})
     assert (status, answered["identity"]) == (200, "web:local")
     assert (await clew.get("/api/v1/access?state=approved"))[1]["requests"][0]["code"] == request["code"]
-    assert (await clew.post(f"/api/v1/access/{request['code']}", {"approve": True}))[0] == 404
+    assert (await clew.post(f"/api/v1/access/{request['code']}", {"approve": True, "role": "guest"}))[0] == 200
+    assert (await clew.post("/api/v1/access/NOSUCHCD", {"approve": True}))[0] == 404
     async with Tab.open(clew) as tab:
         await tab.say("m2", "and now?")
         await tab.until("ack", id="m2")

@@ -7,7 +7,7 @@ import pytest
 
 from clew.bus import Bus
 from clew.clock import Time
-from clew.errors import StoreError
+from clew.errors import NotFound, StoreError
 from clew.inbox import Door
 from clew.metrics import Metrics
 from clew.store import Sender, Verdict
@@ -89,7 +89,8 @@ async def test_an_approved_stranger_is_let_in(tmp_path: Path, key: str) -> None:
         claimed = await claim(store)
         assert claimed.person is not None
         assert (claimed.person.id, claimed.person.role) == ("desk:mallory", "guest")
-        assert await store.answer_access("NOSUCHCD", True, "guest", NOW) is None
+        with pytest.raises(NotFound):
+            await store.answer_access("NOSUCHCD", True, "guest", NOW)
 
 
 @pytest.mark.asyncio
@@ -110,6 +111,7 @@ async def test_a_refused_arrival_is_kept_and_answered_without_a_turn(tmp_path: P
         assert "it has 5 MB" in (await store.history("desk:ada", 0, 10))[-1].text
         assert [r.status for r in await accept(store, inbound("1", "x", refused="it has 5 MB"))] == ["duplicate"]
         assert len(await store.outbox(("pending",))) == 1
+        assert [r.status for r in await accept(store, inbound("1", "shorter"))] == ["stored"], "mended, it is taken under its id"
 
 
 @pytest.mark.asyncio

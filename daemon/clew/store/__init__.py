@@ -55,14 +55,15 @@ class Sender:
 class Verdict:
     """What `inbox` decides about an arrival.
 
-    kind: how it travels. refused: why it is not taken (the receipt's reason). again: the same arrival may come again and be taken then.
+    kind: how it travels. refused: why it is not taken (the receipt's reason). again: it may come under its id again, `changed`
+    or, as it is, `later`.
     reply: what the sender is told at once, empty for nothing.
     pair: the code of a new access request. stop: the turn to stop.
     """
 
     kind: InboxKind = "message"
     refused: str = ""
-    again: bool = False
+    again: Literal["", "changed", "later"] = ""
     reply: str = ""
     pair: str = ""
     stop: str | None = None

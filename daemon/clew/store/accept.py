@@ -1,5 +1,6 @@
 """What arrives: stored with the transport's cursor in one commit, each arrival once."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -40,10 +41,13 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, i
         return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
     sender = _sender(db, item)
     verdict = decide(item, sender)
+    stored_id = _stored_id(item, verdict)
+    if stored_id != item.external_id and db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (stored_id,)).fetchone():
+        return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
     if verdict.pair or (sender.person is None and verdict.refused):
         _note_request(db, item, verdict, now)
     else:
-        _store(db, item, sender, verdict, now)
+        _store(db, item, stored_id, sender, verdict, now)
     if verdict.stop:
         db.execute("UPDATE turns SET stop_requested_at = ? WHERE id = ? AND ended IS NULL", (now, verdict.stop))
     if verdict.reply:
@@ -58,6 +62,16 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, i
         )
         outbox.put(db, reply, session="", turn="", now=now)
     return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict
+
+
+def _stored_id(item: Inbound, verdict: Verdict) -> str:
+    """The id under which an arrival is known from now on; one that was refused leaves its own free for what may come under it again."""
+    match verdict.again:
+        case "changed":
+            return f"{item.external_id}#{hashlib.sha256(repr((item.text, item.refused)).encode()).hexdigest()[:16]}"
+        case "later":
+            return f"{item.external_id}#{new_id()}"
+    return item.external_id
 
 
 def _sender(db: sqlite3.Connection, item: Inbound) -> Sender:
@@ -91,7 +105,7 @@ def _note_request(db: sqlite3.Connection, item: Inbound, verdict: Verdict, now: 
         db.execute("UPDATE access_requests SET messages = messages + 1 WHERE identity = ?", (item.identity,))
 
 
-def _store(db: sqlite3.Connection, item: Inbound, sender: Sender, verdict: Verdict, now: float) -> None:
+def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender, verdict: Verdict, now: float) -> None:
     person = sender.person or _newcomer(db, item, now)
     chat = chat_for(db, item, person, now)
     state = "refused" if verdict.refused else "answered" if verdict.kind == "control" else "new"
@@ -99,7 +113,7 @@ def _store(db: sqlite3.Connection, item: Inbound, sender: Sender, verdict: Verdi
         "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, person, sender_name, text,"
         " reply_to, context, reason, received, sent_at, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            f"{item.external_id}#{new_id()}" if verdict.again else item.external_id,
+            stored_id,
             item.client_id,
             verdict.kind,
             state,

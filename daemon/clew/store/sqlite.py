@@ -27,6 +27,7 @@ from clew.store import (
     Verdict,
     ViewRows,
     accept,
+    backup,
     compactions,
     health,
     imports,
@@ -311,6 +312,10 @@ class SqliteStore:
     async def check(self) -> list[str]:
         """What is wrong with the file, in words: SQLite's own check, and the index against the transcript."""
         return await self._db.read(health.check)
+
+    async def backup(self, path: Path) -> int:
+        """Copy everything to the new file `path` while others go on. Returns its size in bytes. Raises StoreError."""
+        return await self._db.read(backup.backup, path)
 
     async def probe(self) -> None:
         """Raises StoreError unless the store can be read."""

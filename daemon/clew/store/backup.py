@@ -1,0 +1,42 @@
+"""A copy of the whole file, made while others read and write it."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+from clew.errors import StoreError
+
+
+def backup(db: sqlite3.Connection, path: Path) -> int:
+    """Copy the database to the new file `path`, which only its owner may read, and check the copy. Returns its size in bytes.
+
+    The copy is what `db` sees now, in one file. Raises StoreError, and then leaves nothing at `path` that was not there.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        raise StoreError(f"{path} is there already.", hint="Nothing is overwritten: name a file that is not there yet.") from None
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}.", hint="The backup needs a folder that this user may write to.") from None
+    try:
+        _copy(db, path)
+    except sqlite3.Error as error:
+        path.unlink()
+        hint = "Is there room on that disk? `clew db check` examines the source."
+        raise StoreError(f"{path}: the backup failed ({error}).", hint=hint) from None
+    except BaseException:
+        path.unlink()
+        raise
+    return path.stat().st_size
+
+
+def _copy(db: sqlite3.Connection, path: Path) -> None:
+    copy = sqlite3.connect(path, isolation_level=None)
+    try:
+        db.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")  # without a -wal file beside it
+        wrong = [row[0] for row in copy.execute("PRAGMA integrity_check(1)") if row[0] != "ok"]
+    finally:
+        copy.close()
+    if wrong:
+        raise StoreError(f"{path}: the copy is damaged ({wrong[0]}).", hint="`clew db check` examines the source.")
