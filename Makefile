@@ -5,7 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
 BIN := .venv/bin
 STAMP := .venv/.stamp
-CONFIG ?= config.example.yaml
+# A config of one's own, as `clew init` writes it, else the defaults.
+CONFIG ?= $(firstword $(wildcard clew.yaml) config.example.yaml)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 

@@ -10,7 +10,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -122,6 +124,35 @@ def test_a_line_that_is_too_long_is_refused_and_the_rest_goes_on(clew: Command) 
     assert out.count(QUIET) == 1
 
 
+class Refuses(BaseHTTPRequestHandler):
+    """A model server that knows no key."""
+
+    def do_GET(self) -> None:
+        self.send_error(401)
+
+    do_POST = do_GET  # noqa: N815 - the name that the server calls
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+def test_a_reply_that_says_that_there_is_none_is_a_failure(tmp_path: Path) -> None:
+    with HTTPServer(("127.0.0.1", 0), Refuses) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        model = f"{{mine: {{kind: openai, base_url: 'http://127.0.0.1:{server.server_port}', api_key: k, context_window: 32768}}}}"
+        config = tmp_path / "clew.yaml"
+        config.write_text(f"data_dir: {tmp_path / 'data'}\nhttp: {{port: 0}}\nproviders: {model}\nagent: {{provider: mine}}\n")
+        command = [*CLEW, "chat", "--config", str(config)]
+        plain = subprocess.run(command, input="hello\n", capture_output=True, text=True, env=ENV, check=False)
+        as_json = subprocess.run([*command, "--json"], input="hello\n", capture_output=True, text=True, env=ENV, check=False)
+        server.shutdown()
+        thread.join()
+    assert (plain.returncode, as_json.returncode) == (1, 1)
+    assert plain.stdout.strip()
+    assert json.loads(as_json.stdout.splitlines()[1])["failed"] is True
+
+
 def test_a_session_is_continued_by_order_or_by_the_beginning_of_its_id(clew: Command) -> None:  # P3
     first, second = clew.talk("one"), clew.talk("two")
     assert first != second
@@ -130,6 +161,9 @@ def test_a_session_is_continued_by_order_or_by_the_beginning_of_its_id(clew: Com
     clew.ok("chat", "--resume", first, stdin="three\n")
     assert json.loads(clew.ok("chat", "--json", "--continue"))["session"] == first
     assert clew("chat", "--resume", "nowhere")[0] == 3
+    unused = clew.talk()
+    assert unused not in clew.ok("session", "list")
+    assert unused in clew.ok("session", "list", "--all")
     assert clew("chat", "--continue", "--title", "x")[0] == 2
 
 
@@ -152,6 +186,11 @@ def test_search_shows_where_and_what(clew: Command) -> None:  # P4
     assert clew("session", "search", "blue drawer", "--chat", "mqtt:ada")[0] == 3
     assert clew("session", "search", "blue drawer", "--session", session)[0] == 3  # it is in view there
     assert clew("session", "search", "unheard of")[0] == 3
+    assert clew("session", "search", "unheard of", "--person", "owner")[2] == "clew: Nothing was found for 'unheard of'.\n"
+    code, _, err = clew("session", "search", "blue drawer", "--person", "nobody")
+    assert code == 3
+    assert err.startswith("clew: There is no person 'nobody'.\nKnown are: ")
+    assert "owner" in err
     assert clew("session", "search", "x", "--chat", "a:b", "--person", "c")[0] == 2
 
 
@@ -167,7 +206,7 @@ def test_an_export_comes_back_equal(clew: Command, tmp_path: Path) -> None:  # P
     assert clew("session", "show", session)[0] == 3
     assert clew.ok("session", "import", "-", stdin=file.read_text()) == f"{session}\n"
     assert clew.ok("session", "export", session) == file.read_text()
-    assert clew("session", "import", "-", stdin='{"clew": 1, "session": {}}')[0] == 2
+    assert clew("session", "import", "-", stdin='{"clew": 1, "session": {}}')[0] == 1
 
 
 def test_compact_now_and_look_at_what_became_of_it(clew: Command) -> None:  # P4, P6, P24
@@ -214,6 +253,23 @@ def test_status_and_doctor_of_a_daemon_that_runs(clew: Command) -> None:
     assert "a daemon runs and answers" in clew.ok("doctor")
     assert clew.ok("db", "check").endswith(": ok\n")
     assert clew("outbox", "list")[0] == 0
+    lines = clew.ok("status").splitlines()
+    assert not [line for line in lines if line.strip() in ("detail:", "")]
+
+
+def test_a_backup_is_made_beside_a_daemon_that_runs(clew: Command, tmp_path: Path) -> None:
+    session = clew.talk("to be kept twice")
+    copy = tmp_path / "data" / "clew.db"
+    copy.parent.mkdir()
+    assert clew.ok("db", "backup", str(copy)) == f"{copy}: {copy.stat().st_size:,} bytes, checked\n"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    code, out, err = clew("db", "backup", str(copy))
+    assert (code, out) == (1, "")
+    assert "is there already" in err
+    shown = subprocess.run(
+        [*CLEW, "session", "show", session, "--config", str(written(tmp_path))], capture_output=True, text=True, env=ENV, check=True
+    )
+    assert "to be kept twice" in shown.stdout
 
 
 def test_a_second_daemon_is_told_so(config: Path) -> None:
@@ -235,6 +291,18 @@ def test_a_signal_ends_an_idle_daemon(tmp_path: Path, number: signal.Signals) ->
     assert (process.returncode, out) == (0, "")
     assert '"daemon.stopped"' in err
     assert not (tmp_path / "data" / "clew.sock").exists()
+
+
+def test_a_daemon_without_a_config_file_says_so_once(tmp_path: Path) -> None:
+    if Path("/etc/clew/clew.yaml").is_file():
+        pytest.skip("this machine has a config of its own")
+    env = ENV | {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "STATE_DIRECTORY": str(tmp_path / "data")}
+    process = subprocess.Popen([*CLEW, "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=tmp_path)
+    first_line(process)  # the address, or nothing where the usual port is taken
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert err.count('"config.defaults"') == 1
+    assert (tmp_path / "data").is_dir()
 
 
 def test_a_failed_start_ends_with_a_plain_line(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ async def test_somebody_is_let_in(clew: Clew) -> None:  # P46
         ("POST", "/api/v1/access/ABC", b"[]", 400, "not a JSON object"),
         ("POST", "/api/v1/access/ABC", b"\xff\xfe{", 400, "not JSON"),
         ("POST", "/api/v1/access/ABC", b" " * 70_000, 413, "longer than"),
-        ("POST", "/api/v1/sessions/import", b'{"clew": 1, "session": {"id": "x"}}', 400, "not an export"),
+        ("POST", "/api/v1/sessions/import", b'{"clew": 1, "session": {"id": "x"}}', 422, "not an export"),
         ("POST", "/api/v1/sessions/import", b"{}", 400, "clew"),
         ("POST", "/api/v1/terminal/session", b"{}", 400, "socket"),
     ],

@@ -11,6 +11,7 @@ import pytest
 
 from clew import cli
 from clew.cli import main
+from clew.cli.status import span
 from clew.errors import NotFound
 
 CLEW = [sys.executable, "-c", "from clew.cli import main; main()"]
@@ -42,7 +43,11 @@ def test_wrong_usage_is_2_and_says_so_on_stderr(capsys: pytest.CaptureFixture[st
     for args in (["bogus"], ["session", "show"], ["session", "list", "--limit", "0"], ["chat", "--continue", "--resume", "a"]):
         code, out, err = called(capsys, *args)
         assert (code, out) == (2, "")
-        assert err
+        assert err.startswith("clew: ")
+
+
+def test_the_version_is_an_option_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert called(capsys, "--version") == called(capsys, "version")
 
 
 def test_a_config_that_cannot_be_used_is_78(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -104,6 +109,40 @@ def test_status_says_that_none_runs(capsys: pytest.CaptureFixture[str], config: 
     assert (code, json.loads(out)) == (1, {"running": False})
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.4, "0 s"), (59.9, "59 s"), (250, "4 min"), (3600, "1 h"), (7260, "2 h 1 min"), (90_000, "1 d 1 h"), (86_500, "1 d")],
+)
+def test_a_time_that_something_lasts_is_said_for_people(seconds: float, said: str) -> None:
+    assert span(seconds) == said
+
+
+def test_a_job_is_not_run_where_nobody_delivers_its_reply(capsys: pytest.CaptureFixture[str], config: Path, tmp_path: Path) -> None:
+    code, out, err = called(capsys, "cron", "run", "morning", "--config", str(config))
+    assert (code, out) == (1, "")
+    assert err == f"clew: no daemon runs on {tmp_path / 'data'}.\n`clew run` starts one.\n"
+    assert not (tmp_path / "data").exists()
+
+
+def test_without_a_config_file_the_defaults_are_used(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CLEW_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "data"))
+    if Path("/etc/clew/clew.yaml").is_file():
+        pytest.skip("this machine has a config of its own")
+    code, _, err = called(capsys, "session", "list")
+    assert (code, err.splitlines()[0]) == (3, f"clew: Nothing is stored yet: there is no {tmp_path / 'data' / 'clew.db'}.")
+    assert called(capsys, "config", "check") == (0, "ok: no config file: the defaults\n", "")
+    code, out, err = called(capsys, "config", "show")
+    assert (code, err) == (0, "no config file: the defaults\n")
+    assert f"data_dir: {tmp_path / 'data'}\n" in out
+    monkeypatch.setenv("CLEW_CONFIG", "gone.yaml")
+    assert called(capsys, "session", "list")[0] == 78
+
+
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -116,10 +155,18 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 def test_import_refuses_what_is_no_export(capsys: pytest.CaptureFixture[str], config: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.json"
-    wrong.write_text("{")
-    code, out, err = called(capsys, "session", "import", str(wrong), "--config", str(config))
-    assert (code, out) == (2, "")
-    assert "not JSON" in err
+    for text, said in (
+        ("{", "not JSON (line 1, column 2"),
+        ("\xff", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("{}", "no `clew`"),
+        ("[]", "no `clew`"),
+    ):
+        wrong.write_text(text, encoding="latin-1")
+        code, out, err = called(capsys, "session", "import", str(wrong), "--config", str(config))
+        assert (code, out) == (1, "")
+        assert err.startswith("clew: not a clew export: it is ")
+        assert said in err
 
 
 # Schedules -------------------------------------------------------------------------------------------------------

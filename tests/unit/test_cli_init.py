@@ -1,7 +1,10 @@
 """`clew init` and `clew doctor`."""
 
+import io
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -34,6 +37,16 @@ def test_init_writes_a_file_that_loads(capsys: pytest.CaptureFixture[str], tmp_p
     assert (tmp_path / "clew.yaml").read_text() == example()
 
 
+def test_init_without_anybody_to_ask_names_the_option(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, _, err = called(capsys, "init", "--config", str(tmp_path / "x.yaml"))
+    assert code == 2
+    assert "--yes" in err
+    assert not (tmp_path / "x.yaml").exists()
+
+
 @pytest.mark.parametrize(
     ("key", "provider", "kind"), [("ANTHROPIC_API_KEY", "claude", "anthropic"), ("OPENAI_API_KEY", "openai", "openai")]
 )
@@ -52,8 +65,10 @@ def test_a_key_in_the_environment_chooses(
 
 
 class Models(BaseHTTPRequestHandler):
+    """Lists one model to everybody but those whose key is `wrong`."""
+
     def do_GET(self) -> None:
-        self.send_response(200)
+        self.send_response(401 if self.headers["Authorization"] == "Bearer wrong" else 200)
         self.end_headers()
         self.wfile.write(b'{"data": [{"id": "qwen3:8b"}]}')
 
@@ -61,15 +76,20 @@ class Models(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_model_server_on_this_machine_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def serving() -> Iterator[str]:
     with HTTPServer(("127.0.0.1", 0), Models) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        url = f"http://127.0.0.1:{server.server_port}/v1"
-        monkeypatch.setattr(module, "PROBED", (url,))
-        found = find({})
+        yield f"http://127.0.0.1:{server.server_port}/v1"
         server.shutdown()
         thread.join()
+
+
+def test_a_model_server_on_this_machine_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving() as url:
+        monkeypatch.setattr(module, "PROBED", (url,))
+        found = find({})
     text = written(example(), found)
     assert f'base_url: "{url}"' in text
     assert 'model: "qwen3:8b"' in text
@@ -117,6 +137,21 @@ def test_doctor_says_what_is_wrong_and_what_mends_it(capsys: pytest.CaptureFixtu
     config.write_text("htp: 1\n")
     code, found = examined(capsys, config)
     assert (code, list(found)) == (1, ["config"])
+
+
+def test_doctor_says_of_a_provider_what_it_saw(capsys: pytest.CaptureFixture[str], config: Path, free_port: int) -> None:
+    data = config.read_text().partition("providers:")[0]
+
+    def seen(kind: str, url: str, key: str) -> tuple[str, str]:
+        config.write_text(f"{data}providers: {{mine: {{kind: {kind}, base_url: '{url}', api_key: {key}}}}}\n")
+        found = examined(capsys, config)[1]["provider"]
+        return found["level"], found["text"]
+
+    with serving() as url:
+        assert seen("openai", url, "right") == ("ok", "mine answers")
+        assert seen("openai", url, "wrong") == ("problem", "mine refuses the key")
+        assert seen("anthropic", url, "wrong") == ("problem", "mine refuses the key")
+    assert seen("openai", f"http://127.0.0.1:{free_port}", "right") == ("warning", "mine does not answer")
 
 
 def test_doctor_does_not_write(capsys: pytest.CaptureFixture[str], config: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.cli.output import Filter, harmless, print_table, width
-from clew.cli.prompt import wrapped
+from clew.cli.prompt import folded, wrapped
 
 SEQUENCES = (
     "\x1b[31m",
@@ -65,7 +65,17 @@ def test_tables_line_up_by_columns_of_the_terminal(capsys: pytest.CaptureFixture
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\n\t")), st.integers(2, 40))
-def test_rows_hold_all_of_a_line_and_fit(text: str, columns: int) -> None:
+def test_rows_hold_all_of_a_line_but_spaces_and_fit(text: str, columns: int) -> None:
     rows = list(wrapped(text, columns))
-    assert "".join(rows) == text
+    assert "".join(rows).replace(" ", "") == text.replace(" ", "")
     assert all(width(row) <= columns for row in rows)
+
+
+@given(st.lists(st.text("abcd東", min_size=1, max_size=6), min_size=1), st.integers(12, 40))
+def test_rows_are_cut_between_words_that_fit(words: list[str], columns: int) -> None:
+    assert " ".join(wrapped(" ".join(words), columns)).split(" ") == words
+
+
+def test_lines_are_folded_and_keep_their_indentation() -> None:
+    assert folded("one two three four five six\n\n    code\n", 20) == "one two three four\nfive six\n\n    code\n"
+    assert folded("x" * 25 + " y", 20) == "x" * 20 + "\nxxxxx y"

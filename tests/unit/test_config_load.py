@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from clew.config import Compression, Config, find_config
+from clew.config import Compression, Config, defaults, find_config, load, notes
 from clew.config.checks import NOT_YET
 from clew.errors import ClewError, ConfigError, NotFound, StoreError, UsageError
-from tests.unit.test_config_sections import complaints, loaded
+from tests.unit.test_config_sections import PROVIDERS, TRANSPORTS, complaints, loaded
 
 NOT_YES = "must be true or false; write true or false instead of yes, no, on, off"
 UNIT = "must be a duration with its unit, such as 500ms, 30s, 10m, 36h or 7d"
@@ -231,12 +231,50 @@ def test_the_file_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytest.Mon
     assert find_config("given.yaml", env) == Path("given.yaml")
 
 
-def test_without_a_file_the_places_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_file_the_defaults_are_what_an_empty_one_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError, match="no config file found") as caught:
-        find_config(None, {"XDG_CONFIG_HOME": "/nowhere"})
-    assert "./clew.yaml, /nowhere/clew/clew.yaml, /etc/clew/clew.yaml" in str(caught.value)
-    assert "clew init" in caught.value.hint
+    if not Path("/etc/clew/clew.yaml").is_file():
+        assert find_config(None, {"XDG_CONFIG_HOME": "/nowhere"}) is None
+    env = {"HOME": "/home/ada", "ANTHROPIC_API_KEY": "sk-test"}
+    Path("clew.yaml").touch()
+    assert defaults(transports=TRANSPORTS, providers=PROVIDERS, env=env) == load(
+        "clew.yaml", transports=TRANSPORTS, providers=PROVIDERS, env=env
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("agents:", "1:1 agents: unknown key (did you mean agent?)"),
+        ("people: null\nprojekts: ~", "2:1 projekts: unknown key (did you mean projects?)"),
+        ("http: {prot: null}", "1:8 http.prot: unknown key (did you mean port?)"),
+        ("agent: {recall: {enable: ~}}", "1:18 agent.recall.enable: unknown key (did you mean enabled?)"),
+        ("transports: {mqtt: {hots: null}}", "1:21 transports.mqtt.hots: unknown key (did you mean host?)"),
+        ("providers: {none: {kind: offline, model: ~}}", "1:35 providers.none.model: unknown key; this section takes: kind"),
+        (JOB % "every: 1h, croon: null", "1:63 schedule[0].croon: unknown key (did you mean cron?)"),
+    ],
+)  # fmt: skip
+def test_an_unknown_key_without_a_value_is_a_fault_too(tmp_path: Path, text: str, complaint: str) -> None:  # BO-100
+    assert complaints(tmp_path, text) == [complaint]
+
+
+def test_a_known_key_without_a_value_means_the_default(tmp_path: Path) -> None:
+    assert loaded(tmp_path, "\n".join(f"{key}:" for key in Config.model_fields)) == loaded(tmp_path, "")
+
+
+def test_a_time_that_has_passed_is_noted(tmp_path: Path) -> None:
+    jobs = "{name: a, at: 2027-03-01T08:30, prompt: x, deliver_to: web:a}, {name: b, every: 1h, prompt: x, deliver_to: web:a}"
+    config = loaded(tmp_path, f"schedule: [{jobs}]")
+    due = datetime.fromisoformat("2027-03-01T08:30:00+01:00").timestamp()
+    assert notes(config, due - 1, "Europe/Berlin") == []
+    [line] = notes(config, due, "Europe/Berlin")
+    assert line.startswith("schedule[0].at: 2027-03-01T08:30:00 has passed")
+
+
+def test_the_enabled_transports_are_named_once(tmp_path: Path) -> None:
+    text = "transports: {terminal: {kind: web}}\n" + JOB.replace("web:a", "wbe:a") % "every: 1h"
+    [found] = complaints(tmp_path, text)
+    assert "enabled are: web, terminal (did you mean web?)" in found
 
 
 def test_a_named_file_that_is_missing_is_not_replaced_by_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,6 +31,17 @@ def check(ctx: click.Context, path: Path | None, as_json: bool) -> None:
         ctx.exit(1)
 
 
+@db.command()
+@click.argument("target", metavar="PATH", type=click.Path(path_type=Path))
+@config_option
+@asynchronous
+async def backup(target: Path, path: Path | None) -> None:
+    """Copy the database to a new file, with a daemon running or not, and check the copy. Exit code 1 if that fails."""
+    async with reading(settings(path)) as store:
+        size = await store.backup(target)
+    click.echo(f"{target}: {size:,} bytes, checked")
+
+
 @asynchronous
 async def _problems(config: Config) -> list[str]:
     async with reading(config) as store:

@@ -13,16 +13,16 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from clew.cli.client import running
-from clew.cli.options import asynchronous, config_option, json_option, settings
+from clew.cli.options import NO_FILE, asynchronous, config_option, json_option, settings
 from clew.cli.output import harmless
 from clew.cli.reading import reading, store_path
-from clew.config import Config, TransportSection
+from clew.config import Config, ProviderSection, TransportSection, find_config
 from clew.errors import ClewError
 
 Level = Literal["ok", "warning", "problem"]
@@ -34,6 +34,12 @@ NO_SPACE = 64 * 2**20
 BUILT = 1_767_225_600
 """2026-01-01, UTC: a clock that is before this is wrong."""
 PROBE_TIMEOUT = 5.0
+ANSWERS, REFUSES, SILENT = "answers", "refuses the key", "does not answer"
+SILENCES = {"ollama": "does not answer or lacks the model", "claude_cli": "is not installed or not signed in"}
+"""What else it may mean that a kind does not answer."""
+LISTINGS = {"anthropic": ("https://api.anthropic.com", "/v1/models?limit=1"), "openai": ("", "/models")}
+"""Kinds that may refuse a key → (where they are without `base_url`, what is asked of them)."""
+GET_A_MODEL = "export ANTHROPIC_API_KEY=… or start a model server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +75,11 @@ def doctor(ctx: click.Context, fix: bool, path: Path | None, as_json: bool) -> N
     """Look for what is wrong, and say what mends it. Exit code 1 if there is a problem."""
     try:
         config = settings(path)
+        loaded = "the config loads" if find_config(path) else NO_FILE
     except ClewError as error:
         findings = {"config": Finding("problem", str(error), error.hint or "clew config check")}
     else:
-        findings = {"config": Finding("ok", "the config loads"), **_examined(config, fix)}
+        findings = {"config": Finding("ok", loaded), **_examined(config, fix)}
     if as_json:
         click.echo(json.dumps([_values(name, each) for name, each in findings.items()], ensure_ascii=False, indent=2))
     for name, each in findings.items() if not as_json else ():
@@ -175,29 +182,42 @@ async def clock(config: Config) -> Finding:
 
 @check("provider")
 async def provider(config: Config) -> Finding:
-    from clew.plugins import registry
-
     wanted = config.agent.provider
     sections = [each for name, each in config.providers.items() if wanted in ("auto", name) and each.kind != "offline"]
     configured = [each for each in sections if each.configured]
-    answering = []
-    for section in configured:
-        built = registry("clew.providers")[section.kind].build(section.name, section.settings)
-        try:
-            if await built.answers():
-                answering.append(section.name)
-        finally:
-            await built.close()
-    if answering:
-        return Finding("ok", f"{answering[0]} answers")
+    states = {section.name: await _state(section) for section in configured}
+    if ANSWERS in states.values():
+        used = next(name for name, state in states.items() if state == ANSWERS)
+        return Finding("ok", f"{used} {ANSWERS}")
     if not sections and wanted != "auto":
         return Finding("warning", f"{wanted} is the one that is used: it says that no model is there", "set agent.provider in the config")
     if configured:
-        names = ", ".join(each.name for each in configured)
-        return Finding(
-            "problem" if wanted != "auto" else "warning", f"none answers of: {names}", "export ANTHROPIC_API_KEY=… or start a model server"
-        )
-    return Finding("warning", "no way to reach a model is configured", "export ANTHROPIC_API_KEY=… or start a model server")
+        text = "; ".join(f"{name} {state}" for name, state in states.items())
+        refused = REFUSES in states.values()
+        return Finding("problem" if wanted != "auto" or refused else "warning", text, "correct the key" if refused else GET_A_MODEL)
+    return Finding("warning", "no way to reach a model is configured", GET_A_MODEL)
+
+
+async def _state(section: ProviderSection) -> str:
+    """How a provider is, in words that may stand behind its name."""
+    from clew.plugins import registry
+    from clew.providers.probe import status_of
+
+    built = registry("clew.providers")[section.kind].build(section.name, section.settings)
+    try:
+        answers = await built.answers()
+    finally:
+        await built.close()
+    if section.kind not in LISTINGS:
+        return ANSWERS if answers else SILENCES.get(section.kind, SILENT)
+    settings: Any = section.settings
+    key = settings.api_key.get_secret_value() if settings.api_key else ""
+    headers = {"authorization": f"Bearer {key}", "x-api-key": key, "anthropic-version": "2023-06-01"} if key else {}
+    origin, listing = LISTINGS[section.kind]
+    status = await status_of((settings.base_url or origin).rstrip("/") + listing, headers, PROBE_TIMEOUT)
+    if status in (401, 403):
+        return REFUSES
+    return ANSWERS if answers and status is not None else SILENT
 
 
 @check("transports")

@@ -58,12 +58,13 @@ def _lines(values: Mapping[str, Any], where: tzinfo | None, indent: str = "") ->
 
 def span(seconds: float) -> str:
     """A length of time in its two largest units, such as `4 min` or `2 d 3 h`."""
-    left, parts = int(seconds), []
+    left = int(seconds)
+    counts: list[str] = []
     for size, unit in UNITS:
         count, left = divmod(left, size)
-        if count or parts:
-            parts.append(f"{count} {unit}" if count else "")
-    return " ".join(part for part in parts[:2] if part) or f"{left} s"
+        counts.append(f"{count} {unit}" if count else "")
+    first = next((at for at, text in enumerate(counts) if text), None)
+    return f"{left} s" if first is None else " ".join(filter(None, counts[first : first + 2]))
 
 
 def _said(value: Any) -> str:

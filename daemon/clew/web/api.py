@@ -209,7 +209,7 @@ class Api:
         try:
             return {"session": await self._store.import_session(data, self._service.time.wall())}
         except UsageError as error:
-            raise Problem(422, f"not a clew export: {error.message}", error.hint) from error
+            raise Problem(422, error.message, error.hint) from error
 
     async def _is_here(self, identifier: str) -> bool:
         try:

@@ -13,8 +13,7 @@ const STATES = { open: "Connected", connecting: "Connecting", waiting: "Reconnec
 
 const at = (id) => document.getElementById(id);
 const [scroller, log, text, send, notice] = ["scroller", "log", "text", "send", "notice"].map(at);
-const named = new URLSearchParams(location.search).get("chat") ?? "local";
-const chat = /^[A-Za-z0-9_.-]{1,64}$/.test(named) ? named : "local";
+const chat = new URLSearchParams(location.search).get("chat") || "local"; // start.js has looked at it
 const draftKey = `clew.draft.${chat}`;
 
 const outbox = new Outbox(chat);

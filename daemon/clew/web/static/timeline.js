@@ -46,6 +46,7 @@ export class Timeline {
     node.dataset.seq = line.seq;
     this.nodes.set(key, node);
     if (line.role === "user") this.settle(line.id, "sent");
+    if (line.failed) node.classList.add("unanswered");
     if (!known) this.insert(node, line.seq);
     return !known;
   }

@@ -1,0 +1,66 @@
+"""A backup is whole, closed to others, and never in place of something else."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from clew.errors import StoreError
+from clew.store.sqlite import SqliteStore
+from tests.unit.store_rows import NOW, opened, turn
+
+
+@pytest.mark.asyncio
+async def test_a_backup_made_beside_a_writer_holds_what_was_committed(tmp_path: Path) -> None:  # P1
+    copy = tmp_path / "copy" / "clew.db"
+    copy.parent.mkdir()
+    async with opened(tmp_path) as store:
+        await turn(store, "1", "the aubergine ledger", "noted")
+        reader = await SqliteStore.open(tmp_path / "clew.db", NOW, read_only=True)
+        size = await reader.backup(copy)
+        await reader.close()
+        await turn(store, "2", "written afterwards", "noted")
+    assert [path.name for path in copy.parent.iterdir()] == ["clew.db"]
+    assert (copy.stat().st_size, copy.stat().st_mode & 0o777) == (size, 0o600)
+    async with opened(copy.parent) as restored:
+        assert await restored.check() == []
+        (session,) = await restored.sessions()
+        assert [each.text for each in await restored.transcript(session.id)] == ["the aubergine ledger", "noted"]
+        await turn(restored, "3", "and on it goes", "yes")
+
+
+@pytest.mark.asyncio
+async def test_a_backup_overwrites_nothing(tmp_path: Path) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("somebody's letter")
+    async with opened(tmp_path) as store:
+        for path, said in (
+            (taken, "is there already"),
+            (tmp_path / "clew.db", "is there already"),
+            (tmp_path / "none" / "x", "No such file"),
+        ):
+            with pytest.raises(StoreError, match=said):
+                await store.backup(path)
+        assert await store.check() == []
+    assert taken.read_text() == "somebody's letter"
+
+
+@pytest.mark.asyncio
+async def test_a_damaged_source_leaves_no_backup(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        for number in range(50):
+            await turn(store, str(number), f"message {number} " * 100, "noted")
+    path = tmp_path / "clew.db"
+    raw = bytearray(path.read_bytes())
+    with sqlite3.connect(path) as database:
+        (page,) = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'").fetchone()
+    database.close()
+    raw[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    path.write_bytes(raw)
+    store = await SqliteStore.open(path, NOW, read_only=True)
+    try:
+        with pytest.raises(StoreError):
+            await store.backup(tmp_path / "copy.db")
+    finally:
+        await store.close()
+    assert not (tmp_path / "copy.db").exists()
