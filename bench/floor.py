@@ -17,7 +17,7 @@ async def main(port: int, file: str) -> None:
         await client.subscribe("chat/v1/clew/in/#", qos=1)
         print("floor is ready", flush=True)
         async for message in client.messages:
-            said = json.loads(bytes(message.payload))  # type: ignore[arg-type]  # bytes, by the protocol
+            said = json.loads(bytes(message.payload))
             db.execute("INSERT INTO inbox VALUES (?, ?)", (said["id"], said["text"]))
             user = str(message.topic).split("/")[4]
             await client.publish(f"chat/v1/clew/out/{user}", json.dumps({"in_reply_to": said["id"], "text": "ok"}), qos=1)

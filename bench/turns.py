@@ -6,6 +6,7 @@ import sqlite3
 import statistics
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import aiomqtt
@@ -14,11 +15,32 @@ from bench.processes import Measured
 from clew.messages import Role, Text
 from clew.store import NewMessage, Person, transcript
 from clew.store.database import Database
+from clew.store.indexing import Indexer
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address, Inbound
 
 WARM_UP = 30
-WORDS = ["the", "kettle", "in", "the", "garden", "house", "was", "left", "on", "again", "so", "please", "remind", "everybody", "to", "look", "before", "they", "leave"]
+WORDS = [
+    "the",
+    "kettle",
+    "in",
+    "the",
+    "garden",
+    "house",
+    "was",
+    "left",
+    "on",
+    "again",
+    "so",
+    "please",
+    "remind",
+    "everybody",
+    "to",
+    "look",
+    "before",
+    "they",
+    "leave",
+]
 
 
 @asynccontextmanager
@@ -42,7 +64,7 @@ class Talk:
         await self._client.publish("chat/v1/clew/in/ada", json.dumps({"id": f"b{self._number}", "text": text}), qos=1)
         async with asyncio.timeout(30):
             async for message in self._client.messages:
-                if json.loads(bytes(message.payload)).get("in_reply_to") == f"b{self._number}":  # type: ignore[arg-type]
+                if json.loads(bytes(message.payload)).get("in_reply_to") == f"b{self._number}":
                     return
 
 
@@ -55,7 +77,7 @@ async def cpu_per_turn(measured: Measured, port: int, turns: int) -> float:
         for _ in range(turns):
             await talk.turn()
             marks.append(measured.cpu_ns)
-    return statistics.median(b - a for a, b in zip(marks, marks[1:], strict=False)) / 1e6
+    return statistics.median(b - a for a, b in pairwise(marks)) / 1e6
 
 
 def write_config(folder: Path, port: int, *, recall: bool, providers: str = "none: {kind: offline}", compress: bool = True) -> Path:
@@ -78,7 +100,7 @@ async def seed(folder: Path, messages: int) -> None:
         session = await store.open_chat(Inbound("", Address("mqtt", "ada"), "ada", ""), "ada", 1.0)
     finally:
         await store.close()
-    database = await Database.open(folder / "data" / "clew.db", 1.0)
+    database = await Database.open(folder / "data" / "clew.db", 1.0, Indexer())
     try:
         for start in range(0, messages, 2000):
             new = [NewMessage(_role(n), (Text(_line(n)),), float(n)) for n in range(start, min(start + 2000, messages))]

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from typing import Literal
@@ -80,6 +80,7 @@ class Compactor:
         zone: tzinfo,
         metrics: Metrics,
         prices: Mapping[str, Price],
+        known: Collection[str] = (),
     ) -> None:
         self._store = store
         self._settings = settings
@@ -89,6 +90,7 @@ class Compactor:
         self._zone = zone
         self._metrics = metrics
         self._prices = prices
+        self._known = known
 
     async def compact(
         self, session: str, reason: Trigger, focus: str | None = None, *, cut: Cut | None = None, payer: str = "", extract: bool = False
@@ -151,7 +153,7 @@ class Compactor:
             replaced = material(ledgers.render(ledger), part, self._zone, "")
             if why := refusal(answer, replaced):
                 raise _Failure(why, spent)
-            ledger, report = ledgers.revise(ledger, part, answer)
+            ledger, report = ledgers.revise(ledger, part, answer, self._known)
         return ledger, report, spent.calls
 
     def _capacity(self, limits: Limits, work: "_Work") -> tuple[int, int]:
@@ -164,7 +166,7 @@ class Compactor:
         return self._settings.prompt or load("summary").text
 
     def _request(self, ledger: Ledger, part: Sequence[Rendered], focus: str, limits: Limits, limit: int) -> Request:
-        text = material(ledgers.render(ledger), part, self._zone, load("summary_format").text, focus, limit)
+        text = material(ledgers.render(ledger), part, self._zone, load("summary_format").text, focus, limit, self._known)
         tokens = min(self._settings.summary_tokens, limits.max_output, max(limits.window // 8, 200))
         return Request(
             (SystemBlock("base", self._instructions()),), (PromptMessage("user", (Text(text),)),), max_tokens=tokens, purpose="summary"
@@ -193,7 +195,7 @@ class Compactor:
             from_seq=(before.to_seq if before else 0) + 1,
             to_seq=cut.to_seq,
             ledger=ledgers.to_json(ledger),
-            text=ledgers.render(ledger, held),
+            text=ledgers.render(ledger, held, self._known),
             trigger=cut.trigger,
             prompt_version="custom" if self._settings.prompt else load("summary").version,
             report=json.dumps(
@@ -205,7 +207,7 @@ class Compactor:
                     "changed": report.changed,
                     "dropped": report.dropped,
                     "tokens_before": sum(message_tokens(message, self._zone) for message in work.demoted),
-                    "tokens_after": estimate(ledgers.render(ledger, held)),
+                    "tokens_after": estimate(ledgers.render(ledger, held, self._known)),
                     "seconds": round(self._time.steady() - started, 3),
                     "model": self._provider.model,
                 },

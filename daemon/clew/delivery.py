@@ -26,6 +26,10 @@ SEND = 120.0
 """Seconds a transport may take over one delivery; its own, shorter bounds come first."""
 LOOK = 30.0
 """Seconds between looks at the outbox when nothing was reported."""
+HINT_EVERY = 0.25
+"""Seconds between two rounds of hints to platforms: each preview repeats all words so far."""
+LONGEST_PREVIEW = 16_000
+"""Characters beyond which a platform is shown no further previews of a reply."""
 HINTS = 1000
 """Live hints that may wait; more are dropped."""
 
@@ -191,7 +195,10 @@ class Hints:
             self._wake.clear()
             waiting, self._waiting = self._waiting, {}
             for address, event in waiting.items():
+                if isinstance(event, Preview) and len(event.text) > LONGEST_PREVIEW:
+                    continue
                 try:
                     await self._transports[address.transport].hint(address, event)
                 except Exception as error:
                     log.debug("hint.lost", transport=address.transport, err=str(error))
+            await asyncio.sleep(HINT_EVERY)

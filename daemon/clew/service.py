@@ -77,6 +77,7 @@ class Service:
         self.metrics = Metrics()
         self.zone = zone
         self._started = self.time.steady()
+        self.listening: Listening | None = None
         self.transports = {
             name: Running(build_transport(section), False, "starting", self.time.wall()) for name, section in sections(config).items()
         }
@@ -88,7 +89,7 @@ class Service:
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, config.agent.recall, self.metrics)
         self.prompter = Prompter(store, config.agent, recall, [tool.spec for tool in self.tools.tools.values()], self.time, zone)
         self.compactor = Compactor(
-            store, config.agent.compression, caller, summariser, self.time, ZoneInfo(zone), self.metrics, config.prices
+            store, config.agent.compression, caller, summariser, self.time, ZoneInfo(zone), self.metrics, config.prices, config.secrets()
         )
         self.agent = Agent(
             store,
@@ -117,17 +118,20 @@ class Service:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, config: Config, *, remote: bool = True, time: Time | None = None) -> AsyncIterator["Service"]:
+    async def open(
+        cls, config: Config, *, remote: bool = True, time: Time | None = None, serve: "Serve | None" = None
+    ) -> AsyncIterator["Service"]:
         """A service that runs while the block does.
 
-        remote: False leaves remote transports and the schedule alone. time: its clocks, the machine's if None. Raises ClewError where the
-        data directory is in use or the store cannot be opened.
+        remote: False leaves remote transports and the schedule alone. time: its clocks, the machine's if None. serve: opens the web app,
+        before anything is received, so that a port in use ends a second daemon before it disturbs the first. Raises ClewError where the
+        data directory is in use, the store cannot be opened or nothing can be served.
         """
         async with AsyncExitStack() as stack:
             time = time or Time()
             folder = _data_dir(config)
             stack.enter_context(_locked(folder))
-            store = await SqliteStore.open(folder / "clew.db", time.wall())
+            store = await SqliteStore.open(folder / "clew.db", time.wall(), known=config.secrets())
             stack.push_async_callback(store.close)
             providers, summariser = providers_of(config, time)
             for provider in dict.fromkeys([*providers, summariser]):
@@ -135,6 +139,7 @@ class Service:
                 await provider.prepare()
             service = cls(config, store, providers, summariser, zone_name(config), time)
             await service._sync()
+            service.listening = await stack.enter_async_context(serve(service)) if serve else None
             async with service._tasks(remote):
                 yield service
 
@@ -309,12 +314,13 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None]) -> Non
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, lambda: log.warning("config.unchanged", reason="a changed config takes effect at a restart"))
-    async with Service.open(config) as service, serve(service) as listening:
+    async with Service.open(config, serve=serve) as service:
+        url = service.listening.url if service.listening else ""
         watchdog = asyncio.create_task(_watchdog(service))
         notify("READY=1")
         provider = service.providers[0]
-        log.info("daemon.ready", url=listening.url, provider=provider.name, access=access_line(config.access.unknown))
-        ready(listening.url)
+        log.info("daemon.ready", url=url, provider=provider.name, access=access_line(config.access.unknown))
+        ready(url)
         waiting = asyncio.ensure_future(stop.wait())
         await asyncio.wait((waiting, service.failure), return_when=asyncio.FIRST_COMPLETED)
         notify("STOPPING=1")

@@ -176,6 +176,7 @@ async def test_what_may_have_crashed_the_process_runs_alone_and_last(tmp_path: P
     async with opened(tmp_path) as store:
         await accept(store, inbound("1", chat="ada"))
         first = await claim(store)
+        again = first
         for attempt in (2, 3):
             await store.recover(frozenset(), NOW)
             if attempt == 3:

@@ -20,7 +20,7 @@ async def reading(config: Config) -> AsyncIterator[SqliteStore]:
     path = store_path(config)
     if not path.exists():
         raise NotFound(f"Nothing is stored yet: there is no {path}.", hint="`clew chat` or `clew run` makes it.")
-    store = await SqliteStore.open(path, time.time(), read_only=True)
+    store = await SqliteStore.open(path, time.time(), read_only=True, known=config.secrets())
     try:
         yield store
     finally:

@@ -1,7 +1,7 @@
 """The rolling summary as entries, and how a compaction revises it. Pure."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -38,12 +38,13 @@ class Report:
     dropped: tuple[str, ...] = ()
 
 
-def revise(ledger: Ledger, demoted: Sequence[Rendered], answer: str) -> tuple[Ledger, Report]:
+def revise(ledger: Ledger, demoted: Sequence[Rendered], answer: str, known: Collection[str] = ()) -> tuple[Ledger, Report]:
     """The ledger after the summariser answered to the newly demoted messages.
 
-    The answer is one narrative that takes the place of the previous one; its sources are those of both.
+    The answer is one narrative that takes the place of the previous one; its sources are those of both. `known`: secrets of
+    this installation, which it must not hold.
     """
-    text = redact(answer.strip())
+    text = redact(answer.strip(), known)
     rows = [row for message in demoted for row in message.rows]
     before = next((entry for entry in ledger if entry.kind == "narrative"), None)
     sources = tuple(dict.fromkeys([*(before.sources if before else ()), *(row.id for row in rows)]))
@@ -53,11 +54,11 @@ def revise(ledger: Ledger, demoted: Sequence[Rendered], answer: str) -> tuple[Le
     return (*others, entry), report
 
 
-def render(ledger: Ledger, held: Sequence[Message] = ()) -> str:
+def render(ledger: Ledger, held: Sequence[Message] = (), known: Collection[str] = ()) -> str:
     """The ledger as the model reads it, the held messages verbatim (redacted) behind it."""
     parts = [entry.text for entry in ledger]
     if held:
-        lines = [f"- {message.sender_name or message.role}: {redact(message.text)}" for message in held]
+        lines = [f"- {message.sender_name or message.role}: {redact(message.text, known)}" for message in held]
         parts.append("\n".join(["Pinned messages, word for word:", *lines]))
     return "\n\n".join(parts)
 

@@ -1,7 +1,7 @@
 """What the summariser is given. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, tzinfo
 
 from clew.context.redact import redact
@@ -12,31 +12,39 @@ from clew.messages import Message, Text, ToolCall, ToolResult
 _OWN_TAG = re.compile(r"<\s*(/?\s*(?:current_summary|new_messages|format|keep))\s*>", re.IGNORECASE)
 
 
-def material(summary: str, demoted: Sequence[Rendered], zone: tzinfo, output_format: str, focus: str = "", limit: int | None = None) -> str:
+def material(
+    summary: str,
+    demoted: Sequence[Rendered],
+    zone: tzinfo,
+    output_format: str,
+    focus: str = "",
+    limit: int | None = None,
+    known: Collection[str] = (),
+) -> str:
     """The user message of a summary request: the current summary, the newly demoted messages, the output format.
 
     Each message begins with a line `[#id date time speaker] text`. focus: what the person asked to keep. limit: characters of one
-    message, which is cut in its middle beyond it.
+    message, which is cut in its middle beyond it. known: secrets of this installation.
     """
-    lines = [_line(row, zone, limit) for message in demoted for row in message.rows]
+    lines = [_line(row, zone, limit, known) for message in demoted for row in message.rows]
     parts = [
         f"<current_summary>\n{_harmless(summary) or '(none yet)'}\n</current_summary>",
         f"<new_messages>\n{chr(10).join(lines)}\n</new_messages>",
     ]
     if focus:
-        parts.append(f"<keep>\nThe person asked to keep in particular: {_harmless(focus)}\n</keep>")
+        parts.append(f"<keep>\nThe person asked to keep in particular: {_harmless(redact(focus, known))}\n</keep>")
     parts.append(f"<format>\n{output_format}\n</format>")
     return "\n\n".join(parts)
 
 
 def message_tokens(message: Rendered, zone: tzinfo) -> int:
     """Estimated tokens of a rendered message in `material`."""
-    return sum(estimate(_line(row, zone, None)) + 1 for row in message.rows)
+    return sum(estimate(_line(row, zone, None, ())) + 1 for row in message.rows)
 
 
-def _line(row: Message, zone: tzinfo, limit: int | None) -> str:
+def _line(row: Message, zone: tzinfo, limit: int | None, known: Collection[str]) -> str:
     stamp = datetime.fromtimestamp(row.at, zone).strftime("%Y-%m-%d %H:%M")
-    text = _harmless(redact("\n".join(piece for piece in map(_words, row.blocks) if piece)))
+    text = _harmless(redact("\n".join(piece for piece in map(_words, row.blocks) if piece), known))
     if limit is not None and len(text) > limit:
         half = max(limit // 2, 1)
         text = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"

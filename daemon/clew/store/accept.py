@@ -9,6 +9,9 @@ from clew.clock import new_id
 from clew.store import Decide, Person, Reply, Sender, Verdict, outbox, people
 from clew.transport import Inbound, Part, Receipt
 
+REQUEST_DAYS = 7
+"""Days after which a request for access that nobody answered is forgotten, and its place free for another."""
+
 
 def accept(
     db: sqlite3.Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool
@@ -39,7 +42,7 @@ def cursor(db: sqlite3.Connection, transport: str) -> str | None:
 def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, instant: bool) -> tuple[Receipt, Verdict]:
     if db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (item.external_id,)).fetchone():
         return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
-    sender = _sender(db, item)
+    sender = _sender(db, item, now)
     verdict = decide(item, sender)
     stored_id = _stored_id(item, verdict)
     if stored_id != item.external_id and db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (stored_id,)).fetchone():
@@ -74,8 +77,9 @@ def _stored_id(item: Inbound, verdict: Verdict) -> str:
     return item.external_id
 
 
-def _sender(db: sqlite3.Connection, item: Inbound) -> Sender:
+def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
     found = people.find(db, item.identity)
+    db.execute("DELETE FROM access_requests WHERE state = 'open' AND created < ?", (now - REQUEST_DAYS * 86400,))
     request = db.execute("SELECT state FROM access_requests WHERE identity = ?", (item.identity,)).fetchone()
     open_requests = db.execute("SELECT count(*) FROM access_requests WHERE state = 'open'").fetchone()[0]
     chat = db.execute("SELECT id, session FROM chats WHERE address = ?", (str(item.address),)).fetchone()

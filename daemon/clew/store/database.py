@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import aiosqlite
 
 from clew.errors import StoreError
+from clew.store.indexing import Indexer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,15 +54,15 @@ class Database:
         self.commits = 0
 
     @classmethod
-    async def open(cls, path: Path, now: float, *, read_only: bool = False) -> "Database":
+    async def open(cls, path: Path, now: float, index: Indexer, *, read_only: bool = False) -> "Database":
         """Open, check and migrate the file. Raises StoreError with what to do where it cannot be used."""
         opened: list[aiosqlite.Connection] = []
         try:
-            writer = await _connect(path, read_only)
+            writer = await _connect(path, read_only, index)
             opened.append(writer)
             await _run(writer, _prepare, path, now, read_only)
             for _ in range(READERS):
-                opened.append(await _connect(path, read_only=True))
+                opened.append(await _connect(path, True, index))
         except BaseException as error:
             for connection in opened:
                 await connection.close()
@@ -143,9 +144,11 @@ class Database:
         raise AssertionError("unreachable")
 
 
-async def _connect(path: Path, read_only: bool) -> aiosqlite.Connection:
+async def _connect(path: Path, read_only: bool, index: Indexer) -> aiosqlite.Connection:
     uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-    return await aiosqlite.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, cached_statements=256)
+    connection = await aiosqlite.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, cached_statements=256)
+    await connection.create_function("index_text", 1, index, deterministic=True)
+    return connection
 
 
 async def _run(

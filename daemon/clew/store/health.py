@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from clew.messages import Usage
 from clew.store import transcript
+from clew.store.indexing import Indexer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +49,21 @@ def session_usage(db: sqlite3.Connection, session: str) -> SessionUsage:
     return SessionUsage(sums[0], Usage(*sums[1:]), Usage(*last) if last else Usage())
 
 
-def check(db: sqlite3.Connection) -> list[str]:
+def check(db: sqlite3.Connection, index: Indexer) -> list[str]:
     """What is wrong with the file, in words. The index is compared with one that is built anew beside it; nothing is written."""
     try:
         problems = [row[0] for row in db.execute("PRAGMA integrity_check(10)") if row[0] != "ok"]
     except sqlite3.DatabaseError as error:
         return [str(error)]
     try:
-        return problems or _index_problems(db)
+        return problems or _index_problems(db, index)
     except sqlite3.DatabaseError as error:
         return [f"the search index is malformed: {error}"]
 
 
-def _index_problems(db: sqlite3.Connection) -> list[str]:
-    if not transcript.index_is_current(db):
-        return ["the search index was built by another version; it is built anew at the next start"]
+def _index_problems(db: sqlite3.Connection, index: Indexer) -> list[str]:
+    if not index.is_current(db):
+        return ["the search index was built by another version or for other secrets; it is built anew at the next start"]
     db.execute("CREATE VIRTUAL TABLE temp.rebuilt USING fts5(text, scope, content='', tokenize='porter unicode61 remove_diacritics 2')")
     db.execute("CREATE VIRTUAL TABLE temp.rebuilt_words USING fts5vocab(temp, rebuilt, instance)")
     db.execute("CREATE VIRTUAL TABLE temp.stored_words USING fts5vocab(main, messages_fts, instance)")

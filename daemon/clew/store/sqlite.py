@@ -1,7 +1,7 @@
 """The store on SQLite: every verb is one transaction, run in one hop."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,23 +40,26 @@ from clew.store import (
     turns,
 )
 from clew.store.database import Database
+from clew.store.indexing import Indexer
 from clew.transport import Address, Delivery, Inbound, Receipt
 
 
 class SqliteStore:
     """One file. Open it with `open`, close it with `close` (its connections live in threads)."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, index: Indexer) -> None:
         self._db = database
+        self._index = index
         self._version = 0
         self._change = asyncio.Condition()
 
     @classmethod
-    async def open(cls, path: Path, now: float, *, read_only: bool = False) -> Self:
-        """Open and migrate. Raises StoreError with what to do."""
-        store = cls(await Database.open(path, now, read_only=read_only))
-        if not read_only and not await store._db.read(transcript.index_is_current):
-            await store._db.write(transcript.rebuild)
+    async def open(cls, path: Path, now: float, *, read_only: bool = False, known: Collection[str] = ()) -> Self:
+        """Open and migrate. `known`: secrets of this installation, kept out of the search index. Raises StoreError with what to do."""
+        index = Indexer(known)
+        store = cls(await Database.open(path, now, index, read_only=read_only), index)
+        if not read_only and not await store._db.read(index.is_current):
+            await store._db.write(lambda db: transcript.rebuild(db, index.version(db)))
         return store
 
     async def close(self) -> None:
@@ -311,7 +314,7 @@ class SqliteStore:
 
     async def check(self) -> list[str]:
         """What is wrong with the file, in words: SQLite's own check, and the index against the transcript."""
-        return await self._db.read(health.check)
+        return await self._db.read(health.check, self._index)
 
     async def backup(self, path: Path) -> int:
         """Copy everything to the new file `path` while others go on. Returns its size in bytes. Raises StoreError."""

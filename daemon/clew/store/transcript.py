@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from clew.clock import new_id
-from clew.context.text import INDEX_VERSION, index_text, tokens
+from clew.context.text import tokens
 from clew.messages import Block, Message, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json
 from clew.store import NewMessage
 
@@ -66,7 +66,7 @@ def searchable(blocks: Iterable[Block]) -> str:
 
 
 def _index(db: sqlite3.Connection, number: int, chat: int, text: str, *, delete: bool) -> None:
-    indexed = index_text(text)
+    indexed = _index_text(db, text)
     if not indexed:
         return
     step = -1 if delete else 1
@@ -84,6 +84,11 @@ def _index(db: sqlite3.Connection, number: int, chat: int, text: str, *, delete:
     )
 
 
+def _index_text(db: sqlite3.Connection, text: str) -> str:
+    """What the index holds of a text; the connection brings the function, see `indexing`."""
+    return str(db.execute("SELECT index_text(?)", (text,)).fetchone()[0])
+
+
 def scope_term(chat: int) -> str:
     """The indexed term that says in which chat a message was written."""
     return f"chat{chat}"
@@ -99,12 +104,7 @@ def forget(db: sqlite3.Connection, session: str) -> int:
     return len(rows)
 
 
-def index_is_current(db: sqlite3.Connection) -> bool:
-    row = db.execute("SELECT value FROM meta WHERE key = 'index_version'").fetchone()
-    return bool(row and row[0] == str(INDEX_VERSION))
-
-
-def rebuild(db: sqlite3.Connection) -> int:
+def rebuild(db: sqlite3.Connection, version: str) -> int:
     """Build the index anew from the transcript. Returns the number of messages."""
     db.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     db.execute("DELETE FROM document_frequency")
@@ -114,7 +114,7 @@ def rebuild(db: sqlite3.Connection) -> int:
         rows += 1
     db.execute(
         "INSERT INTO meta (key, value) VALUES ('index_version', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (str(INDEX_VERSION),),
+        (version,),
     )
     return rows
 
@@ -123,7 +123,7 @@ def index_into(db: sqlite3.Connection, table: str) -> dict[str, int]:
     """Index the whole transcript into another table of the same shape. Returns in how many messages each word occurs."""
     counts: Counter[str] = Counter()
     for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number"):
-        if indexed := index_text(searchable(message(row).blocks)):
+        if indexed := _index_text(db, searchable(message(row).blocks)):
             db.execute(f"INSERT INTO {table} (rowid, text, scope) VALUES (?, ?, ?)", (number, indexed, scope_term(chat)))
             counts.update(set(tokens(indexed)))
     return dict(counts)
