@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,30 +106,30 @@ async def test_identical_posts_at_once_are_one_turn(clew: Clew, receiver: Receiv
 
 
 BODY = json.dumps(message()).encode()
-FORGED: dict[str, tuple[bytes, dict[str, str]]] = {
-    "no headers": (BODY, {"Content-Type": "application/json"}),
-    "no signature": (BODY, {**proof(BODY), "X-Clew-Signature": ""}),
-    "no timestamp": (BODY, {**proof(BODY), "X-Clew-Timestamp": ""}),
-    "another secret": (BODY, proof(BODY, secret="guessed")),
-    "the empty secret": (BODY, proof(BODY, secret="")),
-    "another body": (BODY + b" ", proof(BODY)),
-    "no body": (b"", proof(BODY)),
-    "ten minutes old": (BODY, proof(BODY, age=600)),
-    "just too old": (BODY, proof(BODY, age=302)),
-    "from the future": (BODY, proof(BODY, age=-310)),
-    "an old signature with a new timestamp": (BODY, {**proof(BODY, age=600), "X-Clew-Timestamp": proof(BODY)["X-Clew-Timestamp"]}),
-    "no scheme": (BODY, {**proof(BODY), "X-Clew-Signature": proof(BODY)["X-Clew-Signature"].removeprefix("sha256=")}),
-    "a cut signature": (BODY, {**proof(BODY), "X-Clew-Signature": proof(BODY)["X-Clew-Signature"][:-1]}),
-    "not ASCII": (BODY, {**proof(BODY), "X-Clew-Timestamp": "１７００００００００", "X-Clew-Signature": "sha256=" + "é" * 64}),
-    "a negative timestamp": (BODY, {**proof(BODY), "X-Clew-Timestamp": "-1"}),
-    "a huge timestamp": (BODY, {**proof(BODY), "X-Clew-Timestamp": "9" * 5000}),
+FORGED: dict[str, Callable[[], tuple[bytes, dict[str, str]]]] = {  # made when they are sent, so that only what they name is wrong
+    "no headers": lambda: (BODY, {"Content-Type": "application/json"}),
+    "no signature": lambda: (BODY, {**proof(BODY), "X-Clew-Signature": ""}),
+    "no timestamp": lambda: (BODY, {**proof(BODY), "X-Clew-Timestamp": ""}),
+    "another secret": lambda: (BODY, proof(BODY, secret="guessed")),
+    "the empty secret": lambda: (BODY, proof(BODY, secret="")),
+    "another body": lambda: (BODY + b" ", proof(BODY)),
+    "no body": lambda: (b"", proof(BODY)),
+    "ten minutes old": lambda: (BODY, proof(BODY, age=600)),
+    "just too old": lambda: (BODY, proof(BODY, age=302)),
+    "from the future": lambda: (BODY, proof(BODY, age=-310)),
+    "an old signature with a new timestamp": lambda: (BODY, {**proof(BODY, age=600), "X-Clew-Timestamp": proof(BODY)["X-Clew-Timestamp"]}),
+    "no scheme": lambda: (BODY, {**proof(BODY), "X-Clew-Signature": proof(BODY)["X-Clew-Signature"].removeprefix("sha256=")}),
+    "a cut signature": lambda: (BODY, {**proof(BODY), "X-Clew-Signature": proof(BODY)["X-Clew-Signature"][:-1]}),
+    "not ASCII": lambda: (BODY, {**proof(BODY), "X-Clew-Timestamp": "１７００００００００", "X-Clew-Signature": "sha256=" + "é" * 64}),
+    "a negative timestamp": lambda: (BODY, {**proof(BODY), "X-Clew-Timestamp": "-1"}),
+    "a huge timestamp": lambda: (BODY, {**proof(BODY), "X-Clew-Timestamp": "9" * 5000}),
 }
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("case", FORGED)
 async def test_what_is_not_signed_just_now_is_turned_away(clew: Clew, emulator: OpenAIEmulator, case: str) -> None:  # P42, BO-066
-    status, answer = await call(clew, *FORGED[case])
+    status, answer = await call(clew, *FORGED[case]())
     assert (status, answer) == (401, {"error": "the timestamp or the signature is missing or wrong"})
     assert await nothing_happened(clew, emulator)
 
