@@ -119,13 +119,19 @@ class Service:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, config: Config, *, remote: bool = True, time: Time | None = None, serve: "Serve | None" = None
+        cls,
+        config: Config,
+        *,
+        remote: bool = True,
+        time: Time | None = None,
+        serve: "Serve | None" = None,
+        provider: Provider | None = None,
     ) -> AsyncIterator["Service"]:
         """A service that runs while the block does.
 
         remote: False leaves remote transports and the schedule alone. time: its clocks, the machine's if None. serve: opens the web app,
-        before anything is received, so that a port in use ends a second daemon before it disturbs the first. Raises ClewError where the
-        data directory is in use, the store cannot be opened or nothing can be served.
+        before anything is received, so that a port in use ends a second daemon before it disturbs the first. provider: takes the place of
+        the config's. Raises ClewError where the data directory is in use, the store cannot be opened or nothing can be served.
         """
         async with AsyncExitStack() as stack:
             time = time or Time()
@@ -133,7 +139,7 @@ class Service:
             stack.enter_context(_locked(folder))
             store = await SqliteStore.open(folder / "clew.db", time.wall(), known=config.secrets())
             stack.push_async_callback(store.close)
-            providers, summariser = providers_of(config, time)
+            providers, summariser = ([provider], provider) if provider else providers_of(config, time)
             for provider in dict.fromkeys([*providers, summariser]):
                 stack.push_async_callback(provider.close)
                 await provider.prepare()
