@@ -16,7 +16,7 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo, say
-from tests.emulators.server import JsonObject, Stall
+from tests.emulators.server import Fault, JsonObject, Stall
 from tests.servers import find_program, free_port
 
 pytestmark = pytest.mark.browser
@@ -199,6 +199,33 @@ async def test_two_tabs_show_the_same_once(daemon: Daemon, context: BrowserConte
     texts = [sorted(await page.locator(".entry").all_inner_texts()) for page in (one, two)]
     assert texts[0] == texts[1]
     assert len(emulator.calls) in (1, 2)
+
+
+@pytest.mark.asyncio
+async def test_a_name_that_is_none_opens_no_chat(daemon: Daemon, context: BrowserContext) -> None:
+    page = await context.new_page()
+    sockets: list[str] = []
+    page.on("websocket", lambda socket: sockets.append(socket.url))
+    await page.goto(f"{daemon.url}?chat=bad%20chat/../x")
+    await expect(page.locator("#notice")).to_contain_text("“bad chat/../x” is no name for a chat")
+    await expect(page.locator("#text")).to_be_disabled()
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    assert sockets == []
+    await page.goto(f"{daemon.url}?chat=")
+    await connected(page)
+
+
+@pytest.mark.asyncio
+async def test_a_reply_that_says_that_there_is_none_is_marked(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
+    page = await open_page(context, daemon)
+    emulator.faults.append(Fault(401, "authentication_error", "no"))
+    await say_on(page, "one")
+    await expect(page.locator(".assistant.unanswered")).to_have_count(1)
+    await say_on(page, "two")
+    await expect(page.locator(".assistant")).to_have_count(2)
+    await page.reload()
+    await expect(page.locator(".assistant")).to_have_count(2)
+    await expect(page.locator(".assistant.unanswered")).to_have_count(1)
 
 
 @pytest.mark.asyncio

@@ -188,6 +188,22 @@ def test_keys_of_the_prompt(config: Path) -> None:
     assert history.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_end_of_a_chat_names_the_session_that_goes_on(config: Path) -> None:
+    with chat(config) as screen:
+        screen.wait("\n>")
+        for text, answer in (("the first one", "No model"), ("/new", "A new conversation begins"), ("the second one", "No model")):
+            screen.type(text)
+            screen.keys("Enter")
+            screen.wait(answer)
+            screen.wait("\n>")
+        screen.keys("C-d")
+        assert screen.exit_code() == 0
+        shown = screen.text
+    newest, first = json.loads(clew(config, "session", "list", "--json"))
+    assert f"session {newest['id']}; `clew chat --continue` goes on with it" in shown
+    assert f"session {first['id']};" not in shown
+
+
 def test_what_was_sent_is_stored_however_fast_one_leaves(config: Path) -> None:
     with chat(config) as screen:
         screen.wait(KEYS)

@@ -58,17 +58,21 @@ class Terminal:
             prompt_continuation="  ",
         )
         self._app = session.app
-        while True:
-            try:
-                text = await session.prompt_async()
-            except EOFError:
-                break
-            if text.strip():
-                conversation.say(text)
+        with session.app.input.raw_mode():  # between two prompts as well, where a Ctrl-D would else be lost
+            await self._prompted(session, conversation)
         try:
             await asyncio.wait_for(conversation.stored(), STORED_TIMEOUT)
         except TimeoutError:
             self._write("The last of what you wrote did not reach the daemon; it is in the history (key up).\n")
+
+    async def _prompted(self, session: PromptSession[str], conversation: Conversation) -> None:
+        while True:
+            try:
+                text = await session.prompt_async()
+            except EOFError:
+                return
+            if text.strip():
+                conversation.say(text)
 
     def _keys(self, conversation: Conversation) -> KeyBindings:
         keys = KeyBindings()
