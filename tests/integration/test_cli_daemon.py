@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
 from pathlib import Path
 from threading import Thread
 
@@ -254,7 +255,8 @@ def test_status_and_doctor_of_a_daemon_that_runs(clew: Command) -> None:
     assert clew.ok("db", "check").endswith(": ok\n")
     assert clew("outbox", "list")[0] == 0
     lines = clew.ok("status").splitlines()
-    assert not [line for line in lines if line.strip() in ("detail:", "")]
+    empty = [line for line, after in pairwise([*lines, ""]) if line.endswith(":") and not after.startswith(" ")]
+    assert [line for line in lines if line.strip() == "detail:"] == empty == []
 
 
 def test_a_backup_is_made_beside_a_daemon_that_runs(clew: Command, tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ async def _ask(config: Config) -> dict[str, Any] | None:
 
 def _lines(values: Mapping[str, Any], where: tzinfo | None, indent: str = "") -> Iterator[str]:
     for name, value in values.items():
+        if value in ("", {}):
+            continue
         if isinstance(value, Mapping):
             yield f"{indent}{harmless(name)}:"
             yield from _lines(value, where, indent + "  ")
@@ -50,8 +52,6 @@ def _lines(values: Mapping[str, Any], where: tzinfo | None, indent: str = "") ->
             yield f"{indent}{name}: {local(value, where):%Y-%m-%d %H:%M:%S}"
         elif name in SPANS:
             yield f"{indent}{name}: {span(value)}"
-        elif value == "":
-            continue
         else:
             yield f"{indent}{name.replace('_', ' ')}: {_said(value)}"
 
