@@ -1,4 +1,4 @@
-# make run · make test · make check · make e2e · make bench · make lock
+# make run · make test · make check · make e2e · make soak · make bench · make lock
 # Everything happens in .venv, which the first target that needs it creates from requirements.lock.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -17,14 +17,14 @@ installed = PATH="$(SBIN_PATH)"; command -v $(1) >/dev/null || { [ "$$(id -u)" =
 	&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(2) >/dev/null; } \
 	|| echo "$(1) is missing (apt-get install $(2)): the tests that need it are skipped"
 
-.PHONY: run test check e2e bench lock
+.PHONY: run test check e2e soak bench lock
 
 run: $(STAMP)
 	@exec $(BIN)/clew run --config $(CONFIG)
 
 test: $(STAMP)
 	@$(call installed,mosquitto,mosquitto)
-	$(BIN)/python -m pytest -q -m "not e2e and not browser" $(ARGS)
+	$(BIN)/python -m pytest -q -m "not e2e and not browser and not soak" $(ARGS)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -35,6 +35,10 @@ e2e: $(STAMP)
 	@$(call installed,mosquitto,mosquitto)
 	@$(call installed,chromium,chromium)
 	$(BIN)/python -m pytest -q -m "e2e or browser" $(ARGS)
+
+soak: $(STAMP)
+	@$(call installed,mosquitto,mosquitto)
+	$(BIN)/python -m pytest -q -m soak $(ARGS)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench $(ARGS)

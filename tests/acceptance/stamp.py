@@ -1,0 +1,54 @@
+"""A plug-in with one tool that leaves a mark outside of clew: each call that takes effect is a line in a file."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from clew.plugins import Plugin
+from clew.tools import Tool, ToolContext
+
+FILE = "STAMP_FILE"
+"""The environment variable that names the file."""
+ROOT = Path(__file__).parents[2]
+PAUSE_S = 0.02
+"""Seconds before and behind the effect, so that a kill also falls there."""
+
+
+class Nothing(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Call(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    call: str
+
+
+async def stamp(context: ToolContext, arguments: BaseModel) -> str:
+    call = Call.model_validate(arguments.model_dump()).call
+    await asyncio.sleep(PAUSE_S)
+    with Path(os.environ[FILE]).open("a") as file:
+        file.write(f"{call}\n")
+    await asyncio.sleep(PAUSE_S)
+    return f"stamped {call}"
+
+
+tool = Tool("stamp", "Stamp a call.", Call, stamp)
+plugin = Plugin("stamp", Nothing, lambda name, settings: tool)
+
+
+def installed(folder: Path) -> dict[str, str]:
+    """Put what an installer leaves of a package with this plug-in into `folder`. Returns the environment for a daemon that has it."""
+    metadata = folder / "site" / "clew_stamp-1.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: clew-stamp\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[clew.tools]\nstamp = tests.acceptance.stamp:plugin\n")
+    file = folder / "stamps"
+    file.touch()
+    return {"PYTHONPATH": f"{folder / 'site'}:{ROOT}", FILE: str(file)}
+
+
+def stamps(folder: Path) -> list[str]:
+    """The calls that took effect, in order."""
+    return (folder / "stamps").read_text().split()
