@@ -36,7 +36,7 @@ async def turn_figures(root: Path) -> list[Figure]:
     (root / "broker").mkdir()
     with Mosquitto(root / "broker") as broker:
         floor_process = Measured("-m", "bench.floor", str(broker.port), str(root / "floor.db"), ready="floor is ready")
-        floor = await turns.cpu_per_turn(floor_process, broker.port, TURNS)
+        floor = await turns.cpu_per_turn(floor_process, broker.port, TURNS, daemon=False)
         floor_process.stop()
         short = await _clew(root / "short", broker.port, 100, recall=False)
         long = await _clew(root / "long", broker.port, 100_000, recall=False)
@@ -55,7 +55,8 @@ async def turn_figures(root: Path) -> list[Figure]:
 async def _clew(folder: Path, port: int, messages: int, *, recall: bool) -> float:
     folder.mkdir()
     await turns.seed(folder, messages)
-    measured = _run(turns.write_config(folder, port, recall=recall))
+    config = turns.write_config(folder, port, recall=recall)
+    measured = Measured("-m", "bench.daemon", str(config), ready="clew is ready")
     try:
         return await turns.cpu_per_turn(measured, port, TURNS)
     finally:

@@ -47,7 +47,7 @@ class Instant:
 async def main(path: Path) -> None:
     kinds = {group: {kind: plugin.Config for kind, plugin in registry(f"clew.{group}").items()} for group in ("transports", "providers")}
     config = load(path, transports=kinds["transports"], providers=kinds["providers"])
-    setup("info", "json", partial(redact, known=config.secrets()))
+    setup(config.log.level, "json", partial(redact, known=config.secrets()))
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with Service.open(config, provider=Instant()):

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import random
 import sqlite3
 import statistics
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from uuid import uuid4
 
 import aiomqtt
 
@@ -20,32 +22,25 @@ from clew.store.sqlite import SqliteStore
 from clew.transport import Address, Inbound
 
 WARM_UP = 30
-WORDS = [
-    "the",
-    "kettle",
-    "in",
-    "the",
-    "garden",
-    "house",
-    "was",
-    "left",
-    "on",
-    "again",
-    "so",
-    "please",
-    "remind",
-    "everybody",
-    "to",
-    "look",
-    "before",
-    "they",
-    "leave",
+VOCABULARY = [
+    f"{a}{b}{c}"
+    for a in ("ka", "lo", "mi", "tu", "re", "sa", "no", "vi", "do", "pe")
+    for b in "bdfglmnprstz"
+    for c in ("an", "el", "is", "or", "um")
 ]
+"""600 made-up words; the n-th is used as often as 1/n, as in any language."""
+WORDS_PER_MESSAGE = 20
 
 
 @asynccontextmanager
-async def talking(port: int) -> AsyncIterator["Talk"]:
+async def talking(port: int, *, daemon: bool) -> AsyncIterator["Talk"]:
+    """A talk over the broker at `port`. daemon: wait until clew says that it listens; the floor is ready when it says so itself."""
     async with aiomqtt.Client("127.0.0.1", port, protocol=aiomqtt.ProtocolVersion.V5, identifier="talker") as client:
+        if daemon:
+            await client.subscribe("chat/v1/clew/status", qos=1)
+            async for message in client.messages:
+                if message.payload == b"online":
+                    break
         await client.subscribe("chat/v1/clew/out/#", qos=1)
         yield Talk(client)
 
@@ -56,21 +51,24 @@ class Talk:
     def __init__(self, client: aiomqtt.Client) -> None:
         self._client = client
         self._number = 0
+        self._name = uuid4().hex[:8]
 
     async def turn(self) -> None:
         self._number += 1
-        start = self._number % len(WORDS)
-        text = " ".join([*WORDS[start:], *WORDS[:start]])
-        await self._client.publish("chat/v1/clew/in/ada", json.dumps({"id": f"b{self._number}", "text": text}), qos=1)
+        text = line(self._number)
+        await self._client.publish("chat/v1/clew/in/ada", json.dumps({"id": f"{self._name}-{self._number}", "text": text}), qos=1)
         async with asyncio.timeout(30):
             async for message in self._client.messages:
-                if json.loads(bytes(message.payload)).get("in_reply_to") == f"b{self._number}":
+                if (
+                    message.topic.matches("chat/v1/clew/out/#")
+                    and json.loads(bytes(message.payload)).get("in_reply_to") == f"{self._name}-{self._number}"
+                ):
                     return
 
 
-async def cpu_per_turn(measured: Measured, port: int, turns: int) -> float:
+async def cpu_per_turn(measured: Measured, port: int, turns: int, *, daemon: bool = True) -> float:
     """Milliseconds of CPU of the measured process from one reply to the next, at the median."""
-    async with talking(port) as talk:
+    async with talking(port, daemon=daemon) as talk:
         for _ in range(WARM_UP):
             await talk.turn()
         marks = [measured.cpu_ns]
@@ -103,7 +101,7 @@ async def seed(folder: Path, messages: int) -> None:
     database = await Database.open(folder / "data" / "clew.db", 1.0, Indexer())
     try:
         for start in range(0, messages, 2000):
-            new = [NewMessage(_role(n), (Text(_line(n)),), float(n)) for n in range(start, min(start + 2000, messages))]
+            new = [NewMessage(_role(n), (Text(line(n)),), float(n)) for n in range(start, min(start + 2000, messages))]
             await database.write(transcript.append, session, 1, "seed", new)
         await database.write(_cover, session, messages - 8)
     finally:
@@ -123,6 +121,7 @@ def _role(number: int) -> Role:
     return "user" if number % 2 == 0 else "assistant"
 
 
-def _line(number: int) -> str:
-    start = number % len(WORDS)
-    return f"{' '.join(WORDS[start:] + WORDS[:start])} number {number}"
+def line(number: int) -> str:
+    """A message of made-up words, the same for the same number."""
+    words = random.Random(number).choices(VOCABULARY, [1 / rank for rank in range(1, len(VOCABULARY) + 1)], k=WORDS_PER_MESSAGE)
+    return " ".join(words)

@@ -62,10 +62,14 @@ class _Turn:
     saved: tuple[int, int] = (0, 0)  # of the calls and cache entries in `spent`
     began: bool = False  # the prompt's state is written with the first step
     compaction_failed: bool = False
+    rendered: tuple[int, view.Window] | None = None  # how many messages it was made of, and it
 
     @property
     def window(self) -> view.Window:
-        return view.window(self.messages, self.claim.turn)
+        """The messages as they are sent; they only grow, or are read anew."""
+        if self.rendered is None or self.rendered[0] != len(self.messages):
+            self.rendered = (len(self.messages), view.window(self.messages, self.claim.turn))
+        return self.rendered[1]
 
     @property
     def payer(self) -> str:
@@ -260,7 +264,7 @@ class Agent:
     async def _compact(self, turn: _Turn, cut: Cut, *, extract: bool = False) -> bool:
         outcome = await self._compactor.compact(turn.claim.session, cut.trigger, cut=cut, payer=turn.payer, extract=extract)
         turn.rows = await self._store.view(turn.claim.session)
-        turn.messages = list(turn.rows.messages)
+        turn.messages, turn.rendered = list(turn.rows.messages), None
         return outcome.state == "done"
 
     async def _fitting(self, turn: _Turn, provider: Provider, limit: int | None = None) -> Request:

@@ -14,7 +14,8 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 def new_id() -> str:
     """12 random base32 characters (60 bits): an id that people see and type."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(ID_LENGTH))
+    bits = secrets.randbits(5 * ID_LENGTH)
+    return "".join(_ALPHABET[bits >> 5 * place & 31] for place in range(ID_LENGTH))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class Delivering:
         self._claiming: asyncio.Future[bool] | None = None
         self._room = asyncio.Semaphore(SIDE_BY_SIDE)
         self._up = False
+        self._next: float | None = None  # when the next delivery is due
         self._back = asyncio.Event()
 
     def connected(self, up: bool) -> None:
@@ -60,13 +61,13 @@ class Delivering:
         """Until cancelled. A send that runs then is left to `drain`."""
         while True:
             self._back.clear()
-            seen = self._store.version
+            seen = self._store.deliveries.version
             await self._start_all()
-            await self._news(seen, await self._pause())
+            await self._news(seen, self._pause())
 
     async def _news(self, seen: int, seconds: float) -> None:
         """Wait until the store changed or the connection came back, at most `seconds`."""
-        waiting = [asyncio.ensure_future(each) for each in (self._store.changed(seen, seconds), self._back.wait())]
+        waiting = [asyncio.ensure_future(each) for each in (self._store.deliveries.wait(seen, seconds), self._back.wait())]
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -89,9 +90,8 @@ class Delivering:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _pause(self) -> float:
-        due = await self._store.next_delivery(self._name)
-        return LOOK if due is None else min(max(due - self._time.wall(), 0.05), LOOK)
+    def _pause(self) -> float:
+        return LOOK if self._next is None else min(max(self._next - self._time.wall(), 0.05), LOOK)
 
     async def _start_all(self) -> None:
         while self._up:
@@ -103,7 +103,8 @@ class Delivering:
 
     async def _start_next(self) -> bool:
         delivery = await self._store.claim_delivery(self._owner, self._name, self._time.wall())
-        if delivery is None:
+        if not isinstance(delivery, Delivery):
+            self._next = delivery
             self._room.release()
             return False
         task = asyncio.create_task(self._send(delivery), name=f"send.{delivery.id}")

@@ -57,10 +57,10 @@ class Dispatcher:
         """Until cancelled. Running turns outlive the cancelling: see `drain`."""
         self._failure = asyncio.get_running_loop().create_future()
         while True:
-            seen = self._store.version
+            seen = self._store.arrivals.version
             await self._start_all()
             self.progress = self._time.steady()
-            waiter = asyncio.ensure_future(self._store.changed(seen, LOOK))
+            waiter = asyncio.ensure_future(self._store.arrivals.wait(seen, LOOK))
             await asyncio.wait((waiter, self._failure), return_when=asyncio.FIRST_COMPLETED)
             waiter.cancel()
             if self._failure.done():

@@ -392,7 +392,8 @@ class Store(Protocol):
     async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
         """Commit a compaction if `parent` is still the newest one. False: somebody else was first."""
 
-    async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | None: ...
+    async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | float | None:
+        """The next delivery that is due, else when the next one is, None if none waits."""
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None: ...
 

@@ -23,14 +23,21 @@ GROUP = 64
 """Writes that may share one commit."""
 
 
+Look = tuple[bool, Any]
+"""(whether to go on with the transaction, the result if not)."""
+
+
 class _Write:
-    """A transaction that waits for its commit."""
+    """A transaction that waits for its commit. `look` says first whether there is anything to do."""
 
-    __slots__ = ("future", "relaxed", "run")
+    __slots__ = ("future", "look", "relaxed", "run")
 
-    def __init__(self, run: Callable[[sqlite3.Connection], object], relaxed: bool) -> None:
+    def __init__(
+        self, run: Callable[[sqlite3.Connection], object], relaxed: bool, look: Callable[[sqlite3.Connection], Look] | None
+    ) -> None:
         self.run = run
         self.relaxed = relaxed
+        self.look = look
         self.future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
 
@@ -80,6 +87,16 @@ class Database:
         """Like `write`, but may be lost at a power cut (not at a crash of the process)."""
         return await self._enqueue(lambda db: run(db, *args, **kwargs), relaxed=True)
 
+    async def write_if(
+        self,
+        look: Callable[[sqlite3.Connection], Look],
+        run: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Like `write`, where `look` finds something to do; else there is no transaction and its result is returned. One hop for both."""
+        return await self._enqueue(lambda db: run(db, *args, **kwargs), relaxed=False, look=look)
+
     async def read(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query on a reader. The snapshot ends before this returns, so that no reader holds back a checkpoint."""
         connection = await self._readers.get()
@@ -100,10 +117,12 @@ class Database:
         for connection in self._all:
             await connection.close()
 
-    async def _enqueue(self, run: Callable[[sqlite3.Connection], T], relaxed: bool) -> T:
+    async def _enqueue(
+        self, run: Callable[[sqlite3.Connection], T], relaxed: bool, look: Callable[[sqlite3.Connection], Look] | None = None
+    ) -> T:
         if self._closing or self._loop.done():
             raise _closed()
-        write = _Write(run, relaxed)
+        write = _Write(run, relaxed, look)
         self._waiting.append(write)
         self._wake.set()
         return cast(T, await asyncio.shield(write.future))
@@ -127,7 +146,6 @@ class Database:
             if not isinstance(error, Exception):
                 raise
             return
-        self.commits += 1
         for write, (value, failure) in zip(group, results, strict=True):
             if failure is not None:
                 write.future.set_exception(failure)
@@ -137,7 +155,9 @@ class Database:
     async def _commit_patiently(self, group: list[_Write]) -> list[tuple[object, BaseException | None]]:
         for tries in range(LOCKED_TRIES, 0, -1):
             try:
-                return await _run(self._writer, _transact, group)
+                results, committed = await _run(self._writer, _carry_out, group)
+                self.commits += committed
+                return results
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error) or tries == 1:
                     raise
@@ -168,6 +188,14 @@ def _snapshot(db: sqlite3.Connection, run: Callable[[sqlite3.Connection], T]) ->
         return run(db)
     finally:
         db.execute("COMMIT")
+
+
+def _carry_out(db: sqlite3.Connection, group: list[_Write]) -> tuple[list[tuple[object, BaseException | None]], int]:
+    """(the results of a group, the number of commits it took: one or none)."""
+    seen = [write.look(db) if write.look else (True, None) for write in group]
+    todo = [write for write, (go, _) in zip(group, seen, strict=True) if go]
+    done = iter(_transact(db, todo) if todo else ())
+    return [next(done) if go else (value, None) for go, value in seen], int(bool(todo))
 
 
 def _transact(db: sqlite3.Connection, group: list[_Write]) -> list[tuple[object, BaseException | None]]:

@@ -1,6 +1,7 @@
 """The store on SQLite: every verb is one transaction, run in one hop."""
 
 import asyncio
+import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -44,14 +45,41 @@ from clew.store.indexing import Indexer
 from clew.transport import Address, Delivery, Inbound, Receipt
 
 
+class Changes:
+    """Something that changes now and then. `version` grows with every change."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._condition = asyncio.Condition()
+
+    async def wait(self, seen: int, timeout: float) -> int:
+        """Wait until the version is not `seen` any more, at most `timeout` seconds. Returns it."""
+        async with self._condition:
+            try:
+                async with asyncio.timeout(timeout):
+                    await self._condition.wait_for(lambda: self.version != seen)
+            except TimeoutError:
+                pass
+        return self.version
+
+    async def tell(self) -> None:
+        async with self._condition:
+            self.version += 1
+            self._condition.notify_all()
+
+
 class SqliteStore:
-    """One file. Open it with `open`, close it with `close` (its connections live in threads)."""
+    """One file. Open it with `open`, close it with `close` (its connections live in threads).
+
+    arrivals: there may be a turn to claim. deliveries: there may be something to send.
+    """
 
     def __init__(self, database: Database, index: Indexer) -> None:
         self._db = database
         self._index = index
-        self._version = 0
-        self._change = asyncio.Condition()
+        self._any = Changes()
+        self.arrivals = Changes()
+        self.deliveries = Changes()
 
     @classmethod
     async def open(cls, path: Path, now: float, *, read_only: bool = False, known: Collection[str] = ()) -> Self:
@@ -73,21 +101,14 @@ class SqliteStore:
     @property
     def version(self) -> int:
         """Grows with every change that somebody may wait for."""
-        return self._version
+        return self._any.version
 
     async def changed(self, seen: int, timeout: float) -> int:
-        async with self._change:
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._change.wait_for(lambda: self._version != seen)
-            except TimeoutError:
-                pass
-        return self._version
+        return await self._any.wait(seen, timeout)
 
-    async def _notify(self) -> None:
-        async with self._change:
-            self._version += 1
-            self._change.notify_all()
+    async def _notify(self, *which: Changes) -> None:
+        for changes in (*which, self._any):
+            await changes.tell()
 
     # In ----------------------------------------------------------------------------------------------------------
 
@@ -95,7 +116,7 @@ class SqliteStore:
         self, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool = False
     ) -> tuple[list[Receipt], list[Verdict]]:
         result = await self._db.write(accept.accept, transport, items, cursor, now, decide, instant)
-        await self._notify()
+        await self._notify(self.arrivals, *([self.deliveries] if any(verdict.reply for verdict in result[1]) else []))
         return result
 
     async def cursor(self, transport: str) -> str | None:
@@ -109,16 +130,14 @@ class SqliteStore:
         return interrupted, await self._db.write(outbox.recover, idempotent, now)
 
     async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
-        if not await self._db.read(turns.claimable, now):
-            return None
-        return await self._db.write(turns.claim, owner, now, lease, merging)
+        return await self._db.write_if(lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging)
 
     async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
         return await self._db.write(turns.record, claim, step)
 
     async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
         result = await self._db.write(turns.finish, claim, outcome, replies, now)
-        await self._notify()
+        await self._notify(self.arrivals, *([] if all(reply.instant for reply in replies) else [self.deliveries]))
         return result
 
     async def release(self, claim: Claim) -> None:
@@ -177,18 +196,18 @@ class SqliteStore:
 
     # Out ---------------------------------------------------------------------------------------------------------
 
-    async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | None:
-        due = await self._db.read(outbox.next_due, transport)
-        if due is None or due > now:
-            return None
-        return await self._db.write(outbox.claim, transport, now)
+    async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | float | None:
+        """The next delivery that is due, else when the next one is, None if none waits."""
 
-    async def next_delivery(self, transport: str) -> float | None:
-        return await self._db.read(outbox.next_due, transport)
+        def due(db: sqlite3.Connection) -> tuple[bool, float | None]:
+            at = outbox.next_due(db, transport)
+            return at is not None and at <= now, at
+
+        return await self._db.write_if(due, outbox.claim, transport, now)
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None:
         await self._db.write_relaxed(outbox.settle, delivery.id, result, now)
-        await self._notify()
+        await self._notify(self.deliveries)
 
     async def outbox(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
         return await self._db.read(outbox.listing, states)
@@ -196,12 +215,12 @@ class SqliteStore:
     async def say(self, reply: Reply, now: float) -> str:
         """Words of clew's own, outside of any turn. Returns their id."""
         identifier = await self._db.write(outbox.put, reply, "", "", now)
-        await self._notify()
+        await self._notify(self.deliveries)
         return identifier
 
     async def send_again(self, delivery: str, now: float) -> bool:
         done = await self._db.write(outbox.again, delivery, now)
-        await self._notify()
+        await self._notify(self.deliveries)
         return done
 
     async def discard_delivery(self, delivery: str) -> bool:
@@ -233,12 +252,12 @@ class SqliteStore:
 
     async def fire(self, job: str, instant: float, next_at: float | None, now: float, text: str, to: Address) -> bool:
         fired = await self._db.write(jobs.fire, job, instant, next_at, now, text, to)
-        await self._notify()
+        await self._notify(self.arrivals)
         return fired
 
     async def run_job(self, job: str, now: float, text: str, to: Address) -> bool:
         fired = await self._db.write(jobs.run_now, job, now, now, text, to)
-        await self._notify()
+        await self._notify(self.arrivals)
         return fired
 
     async def job_runs(self, job: str) -> bool:
