@@ -1,4 +1,4 @@
-"""The one owner of compaction: agent, quiet time, `/compact` and the command line all ask here."""
+"""The one owner of compaction: agent, `/compact` and the command line all ask here."""
 
 import asyncio
 import json
