@@ -20,6 +20,9 @@ LEASE = 24 * 3600.0
 """Seconds. One process holds the file, so a lease ends by a restart, which voids all; it only has to outlast any turn."""
 LOOK = 5.0
 """Seconds between looks at the inbox when nothing was reported."""
+RISKY_WAITS = 10.0
+"""Seconds after a start in which a turn that may have brought the process down lets all others go first. Then they wait for it: under
+a steady load it would never run otherwise."""
 ATTEMPTS = 5
 """Starts of a turn after which its message is given up."""
 BROKEN = "Something went wrong inside me; it is in the log of whoever runs me. Your message is stored."
@@ -51,6 +54,7 @@ class Dispatcher:
         self._slots = asyncio.Semaphore(turns_at_once)
         self._tasks: dict[asyncio.Task[None], Claim] = {}
         self._failure: asyncio.Future[None] | None = None
+        self._begun = time.steady()
         self.progress = 0.0
 
     async def run(self) -> None:
@@ -81,7 +85,8 @@ class Dispatcher:
 
     async def _start_all(self) -> None:
         while not self._slots.locked():
-            claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._merging)
+            waited = self._time.steady() - self._begun >= RISKY_WAITS
+            claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._merging, risky_first=waited)
             if claim is None:
                 return
             await self._slots.acquire()

@@ -194,6 +194,25 @@ async def test_what_may_have_crashed_the_process_runs_alone_and_last(tmp_path: P
 
 
 @pytest.mark.asyncio
+async def test_what_may_have_crashed_the_process_runs_under_a_steady_load_too(tmp_path: Path) -> None:  # P44, P48
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1", chat="ada"))
+        first = await claim(store)
+        await store.recover(frozenset(), NOW)
+        assert (await claim(store)).attempts == 2
+        await store.recover(frozenset(), NOW)
+        await accept(store, inbound("2", chat="bob"), inbound("3", chat="eve"))
+        other = await claim(store)
+        assert await store.claim_turn("me", NOW, 60.0, frozenset(), risky_first=True) is None, "what runs may end"
+        await store.finish(other, Outcome("done"), (), NOW)
+        again = await store.claim_turn("me", NOW, 60.0, frozenset(), risky_first=True)
+        assert again is not None
+        assert (again.turn, again.risky) == (first.turn, True)
+        await store.finish(again, Outcome("done"), (), NOW)
+        assert (await claim(store)).items[0].client_id == "3"
+
+
+@pytest.mark.asyncio
 async def test_a_turn_that_was_stopped_on_purpose_is_not_one_that_crashed(tmp_path: Path) -> None:  # P48
     async with opened(tmp_path) as store:
         await accept(store, inbound("1"))

@@ -378,8 +378,9 @@ class Store(Protocol):
     async def accept(self, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide) -> list[Receipt]:
         """Store arrivals and the transport's cursor. Durable when it returns."""
 
-    async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
-        """The next turn that may run, its user messages appended. `merging`: transports whose waiting messages share a turn."""
+    async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False) -> Claim | None:
+        """The next turn that may run, its user messages appended. merging: transports whose waiting messages share a turn. risky_first:
+        nothing is begun before a turn that may have brought the process down."""
 
     async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
         """Append a step of a running turn. Raises LeaseLost."""

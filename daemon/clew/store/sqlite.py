@@ -129,8 +129,8 @@ class SqliteStore:
         interrupted = await self._db.write(turns.void_leases)
         return interrupted, await self._db.write(outbox.recover, idempotent, now)
 
-    async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
-        return await self._db.write_if(lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging)
+    async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False) -> Claim | None:
+        return await self._db.write_if(lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first)
 
     async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
         return await self._db.write(turns.record, claim, step)

@@ -40,14 +40,16 @@ def claimable(db: sqlite3.Connection, now: float) -> bool:
     return bool(row[0])
 
 
-def claim(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
+def claim(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str], risky_first: bool = False) -> Claim | None:
     """The next turn that may run.
 
     First those whose lease ended, then the oldest waiting arrival whose session is free; a turn that may have brought the process down
-    comes last, and runs alone.
+    comes last, and runs alone. risky_first: it has waited long enough, nothing else is begun before it.
     """
     if _running(db, now, risky=True):
         return None
+    if risky_first and _risky_waits(db, now):
+        return None if _running(db, now, risky=False) else _resume(db, owner, now, lease, risky=True)
     found = _resume(db, owner, now, lease, risky=False) or _begin(db, owner, now, lease, merging)
     if found is None and not _running(db, now, risky=False):
         found = _resume(db, owner, now, lease, risky=True)
@@ -62,6 +64,13 @@ def _running(db: sqlite3.Connection, now: float, *, risky: bool) -> bool:
     row = db.execute(
         f"SELECT 1 FROM turns WHERE state = 'running' AND lease_until > ? AND {_ATTEMPTS} > ? LIMIT 1",
         (now, SAFE_ATTEMPTS if risky else -1),
+    ).fetchone()
+    return row is not None
+
+
+def _risky_waits(db: sqlite3.Connection, now: float) -> bool:
+    row = db.execute(
+        f"SELECT 1 FROM turns WHERE state = 'running' AND lease_until <= ? AND {_ATTEMPTS} >= ? LIMIT 1", (now, SAFE_ATTEMPTS)
     ).fetchone()
     return row is not None
 
