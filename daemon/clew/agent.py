@@ -1,7 +1,7 @@
 """One turn, start to end."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import structlog
@@ -44,6 +44,11 @@ WORDS = {
 }
 UNREACHED = "My model could not be reached just now. Your message is stored; please ask again in a while."
 
+OWNERS_BUSINESS = ("auth", "quota")
+"""Failures that only the owner can mend."""
+
+Warn = Callable[[str, str, Address], Awaitable[None]]
+"""Tells the owner, once, what only they can mend: (key, text, where the person who met it reads)."""
 Show = Callable[[Address, Typing | Preview], None]
 Plan = Callable[[Address, str], tuple[tuple[Part, ...], bool]]
 """(the parts of a reply, whether it counts as sent when committed)."""
@@ -92,9 +97,11 @@ class Agent:
         plan: Plan,
         time: Time,
         metrics: Metrics,
+        warn: Warn,
     ) -> None:
         self._store = store
         self._settings = settings
+        self._warn = warn
         self._providers = tuple(providers)
         self._prompter = prompter
         self._compactor = compactor
@@ -143,6 +150,8 @@ class Agent:
             outcome = Outcome("failed", self._step(turn), f"compact_full: {full}")
         except ProviderError as error:
             text = WORDS.get(error.kind, UNREACHED)
+            if error.kind in OWNERS_BUSINESS:
+                await self._warn(f"provider/{error.kind}", f"My model cannot be used until you mend it: {error}", claim.address)
             outcome = Outcome("failed", self._step(turn), f"{error.kind}: {error}")
         if outcome.state == "failed" and (job := claim.items[-1].job if claim.items else None):
             text = f"The scheduled prompt {job} was not answered. {text}"

@@ -112,12 +112,24 @@ def blocks_to_json(blocks: Iterable[Block]) -> str:
 
 
 def blocks_from_json(text: str) -> tuple[Block, ...]:
-    """The inverse of `blocks_to_json`. Raises ValueError for a kind that does not exist."""
-    return tuple(_block(item) for item in json.loads(text))
+    """The inverse of `blocks_to_json`. Raises ValueError for anything else."""
+    try:
+        items = json.loads(text)
+    except RecursionError:
+        raise ValueError("content blocks are nested too deeply") from None
+    if not isinstance(items, list):
+        raise ValueError("content blocks are a list")
+    return tuple(map(_block, items))
 
 
-def _block(item: dict[str, Any]) -> Block:
-    kind = _KINDS.get(item.pop("kind", ""))
+def _block(item: Any) -> Block:
+    name = item.pop("kind", None) if isinstance(item, dict) else None
+    kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise ValueError("unknown kind of content block")
-    return kind(**item)
+    if not all(isinstance(value, bool if field == "is_error" else str) for field, value in item.items()):
+        raise ValueError("a content block of another shape")
+    try:
+        return kind(**item)
+    except TypeError:
+        raise ValueError("a content block of another shape") from None

@@ -16,7 +16,7 @@ import structlog
 from clew import __version__, commands
 from clew.agent import Agent
 from clew.assembly import LOCAL, build_transport, people_of, plugged, providers_of, sections, zone_name
-from clew.bus import Bus
+from clew.bus import Bus, Replied
 from clew.clock import Time, new_id
 from clew.compactor import Compactor
 from clew.config import Config
@@ -42,6 +42,8 @@ from clew.upkeep import Upkeep
 log = structlog.get_logger()
 
 WELCOME = "I know you now. Write to me."
+WARN_AGAIN = 86_400.0
+"""Seconds before the owner is told again of what is still not mended."""
 GRACE = 20.0
 """Seconds that running turns have to end when the daemon stops; those that do not are resumed at the next start."""
 FLUSH = 10.0
@@ -103,6 +105,7 @@ class Service:
             self.plan,
             self.time,
             self.metrics,
+            self.warn_owner,
         )
         owner = new_id()
         merging = frozenset(n for n, t in everything.items() if t.capabilities.merges and config.agent.while_busy == "merge")
@@ -216,6 +219,16 @@ class Service:
         if running is None:
             return (Part(text),), False
         return tuple(running.transport.parts(text)), running.transport.capabilities.instant
+
+    async def warn_owner(self, key: str, text: str, met_at: Address) -> None:
+        """Tell the owner something that only they can mend, once a day; not where the same was said to them already."""
+        to = await self.store.owner_address()
+        if to is None or to == str(met_at):
+            return
+        address = Address.parse(to)
+        parts, instant = self.plan(address, text)
+        if await self.store.say_once(key, Reply(address, text, parts, instant=instant), self.time.wall(), WARN_AGAIN):
+            self.bus.publish(address, Replied(""))
 
     def _report(self, name: str, up: bool, detail: str) -> None:
         running = self.transports[name]

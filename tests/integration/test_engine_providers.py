@@ -82,6 +82,20 @@ async def test_what_cannot_be_mended_by_asking_again_is_said_at_once(tmp_path: P
 
 
 @pytest.mark.asyncio
+async def test_the_owner_is_told_once_what_only_they_can_mend(tmp_path: Path) -> None:  # BO-112
+    async with engine(tmp_path) as world, world.running():
+        await world.service.store.person_at("desk:boss", 0.0, local=True)
+        assert "answer" in await world.desk.ask("it is me", "boss")
+        for number in range(3):
+            world.model.faults.append(Fault(401, "authentication_error", "invalid key"))
+            assert "refused the key" in await world.desk.ask(f"hello {number}")
+        await world.idle()
+        warnings = [delivery.text for delivery in world.desk.sent if delivery.address.chat == "boss"][1:]
+        assert len(warnings) == 1
+        assert "cannot be used until you mend it" in warnings[0]
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("content", [[], [{"type": "thinking", "thinking": "hm"}]])
 async def test_a_refusal_is_final_and_honest(tmp_path: Path, content: list[JsonObject]) -> None:  # BO-114
     async with engine(tmp_path, lambda body: Reply(content, "refusal"), provider="anthropic") as world, world.running():

@@ -50,6 +50,16 @@ def _insert(db: sqlite3.Connection, reply: Reply, state: str, session: str, turn
     return identifier, number
 
 
+def put_once(db: sqlite3.Connection, key: str, reply: Reply, now: float, again_after: float) -> bool:
+    """Store words unless the ones with this `key` were stored less than `again_after` seconds ago. Returns whether they were."""
+    last = db.execute("SELECT value FROM meta WHERE key = ?", (f"said/{key}",)).fetchone()
+    if last and now - float(last[0]) < again_after:
+        return False
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (f"said/{key}", repr(now)))
+    put(db, reply, session="", turn="", now=now)
+    return True
+
+
 def draft(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> Delivery:
     """The row of a reply that is still being written, made before its first preview is shown."""
     row = db.execute(f"SELECT {_COLUMNS} FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone()

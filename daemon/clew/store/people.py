@@ -81,6 +81,15 @@ def _adopt_chats(db: sqlite3.Connection) -> None:
     )
 
 
+def owner_address(db: sqlite3.Connection) -> str | None:
+    """The direct chat in which an owner was heard last."""
+    row = db.execute(
+        "SELECT chats.address FROM chats JOIN people ON people.id = chats.person WHERE people.role = 'owner' AND chats.direct = 1"
+        " ORDER BY (SELECT max(seq) FROM timeline WHERE timeline.address = chats.address) DESC LIMIT 1"
+    ).fetchone()
+    return row[0] if row else None
+
+
 def requests(db: sqlite3.Connection, state: str | None = None) -> list[AccessRequest]:
     rows = db.execute(
         "SELECT identity, address, name, code, state, messages, created FROM access_requests WHERE ? IS NULL OR state = ? ORDER BY created",

@@ -218,6 +218,15 @@ class SqliteStore:
         await self._notify(self.deliveries)
         return identifier
 
+    async def owner_address(self) -> str | None:
+        return await self._db.read(people.owner_address)
+
+    async def say_once(self, key: str, reply: Reply, now: float, again_after: float) -> bool:
+        """`say`, unless it was said less than `again_after` seconds ago. Returns whether it was said now."""
+        said = await self._db.write(outbox.put_once, key, reply, now, again_after)
+        await self._notify(self.deliveries)
+        return said
+
     async def send_again(self, delivery: str, now: float) -> bool:
         done = await self._db.write(outbox.again, delivery, now)
         await self._notify(self.deliveries)
