@@ -82,7 +82,7 @@ class _Turn:
 
 
 class Agent:
-    """Runs turns. `providers`: the session's model first, then the fallbacks."""
+    """Runs turns. providers: the session's model first, then the fallbacks. steering: transports whose messages join a running turn."""
 
     def __init__(
         self,
@@ -98,10 +98,12 @@ class Agent:
         time: Time,
         metrics: Metrics,
         warn: Warn,
+        steering: frozenset[str] = frozenset(),
     ) -> None:
         self._store = store
         self._settings = settings
         self._warn = warn
+        self._steering = steering
         self._providers = tuple(providers)
         self._prompter = prompter
         self._compactor = compactor
@@ -125,21 +127,21 @@ class Agent:
         log.info("turn.started", resumed=claim.resumed, kind=claim.kind)
         self._show(claim.address, Typing(_newest(claim)))
         try:
-            outcome, text, spent = await self._ended(claim, stop)
-            said = replies(claim, text, self._plan)
-            await patiently(lambda: self._store.finish(claim, outcome, said, self._time.wall()))
+            rows = await self._store.view(claim.session)
+            turn = _Turn(claim, rows, Decided(rows.prompt), stop, list(rows.messages))
+            outcome, text = await self._ended(turn)
+            said = replies(turn.claim, text, self._plan)
+            await patiently(lambda: self._store.finish(turn.claim, outcome, said, self._time.wall()))
         except LeaseLost:
             log.info("turn.lost")
             return
         finally:
             del self._stops[claim.turn]
-        self._report(outcome, spent.calls, self._time.steady() - started)
+        self._report(outcome, turn.spent.calls, self._time.steady() - started)
 
-    async def _ended(self, claim: Claim, stop: asyncio.Event) -> tuple[Outcome, str, Spent]:
-        rows = await self._store.view(claim.session)
-        turn = _Turn(claim, rows, Decided(rows.prompt), stop, list(rows.messages))
+    async def _ended(self, turn: _Turn) -> tuple[Outcome, str]:
         try:
-            if claim.resumed:
+            if turn.claim.resumed:
                 await self._settle_interrupted(turn)
             outcome, text = await self._loop(turn)
         except Stopped:
@@ -151,11 +153,11 @@ class Agent:
         except ProviderError as error:
             text = WORDS.get(error.kind, UNREACHED)
             if error.kind in OWNERS_BUSINESS:
-                await self._warn(f"provider/{error.kind}", f"My model cannot be used until you mend it: {error}", claim.address)
+                await self._warn(f"provider/{error.kind}", f"My model cannot be used until you mend it: {error}", turn.claim.address)
             outcome = Outcome("failed", self._step(turn), f"{error.kind}: {error}")
-        if outcome.state == "failed" and (job := claim.items[-1].job if claim.items else None):
+        if outcome.state == "failed" and (job := turn.claim.items[-1].job if turn.claim.items else None):
             text = f"The scheduled prompt {job} was not answered. {text}"
-        return outcome, text, turn.spent
+        return outcome, text
 
     async def _loop(self, turn: _Turn) -> tuple[Outcome, str]:
         empty = 0
@@ -168,6 +170,7 @@ class Agent:
                 return Outcome("failed", self._step(turn), "refusal"), WORDS["refusal"]
             if calls := tuple(block for block in blocks if isinstance(block, ToolCall)):
                 await self._run_tools(turn, blocks, calls, done)
+                await self._take_in(turn)
                 continue
             text = "\n".join(block.text for block in blocks if isinstance(block, Text)).strip()
             if text:
@@ -185,6 +188,14 @@ class Agent:
         if done.stop == "length":
             text = f"{text}\n\n[My reply reached its longest length and was cut here.]"
         return Outcome("done", self._step(turn, (self._said(turn, kept, metadata),))), text
+
+    async def _take_in(self, turn: _Turn) -> None:
+        """Hand the model what the person wrote while its tools ran, where the transport answers messages together."""
+        if turn.claim.address.transport not in self._steering or turn.claim.kind != "message":
+            return
+        items, messages = await patiently(lambda: self._store.steer(turn.claim, self._time.wall()))
+        turn.claim = replace(turn.claim, items=(*turn.claim.items, *items))
+        turn.messages += messages
 
     # Tools -------------------------------------------------------------------------------------------------------
 

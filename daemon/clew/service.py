@@ -106,9 +106,10 @@ class Service:
             self.time,
             self.metrics,
             self.warn_owner,
+            frozenset(n for n, t in everything.items() if t.capabilities.merges and config.agent.while_busy == "steer"),
         )
         owner = new_id()
-        merging = frozenset(n for n, t in everything.items() if t.capabilities.merges and config.agent.while_busy == "merge")
+        merging = frozenset(n for n, t in everything.items() if t.capabilities.merges and config.agent.while_busy != "one_by_one")
         rooms = commands.Rooms(store, self.compactor, providers[0], caller)
         self.dispatcher = Dispatcher(store, self.agent, rooms, self.plan, self.bus, self.time, owner, config.limits.turns_at_once, merging)
         self.delivering = {

@@ -6,7 +6,7 @@ import pytest
 from clew.messages import Text
 from clew.transport import Capabilities
 from tests.emulators.scripts import echo, say
-from tests.integration.engine import engine, spoken, words_of
+from tests.integration.engine import calling, engine, spoken, words_of
 
 
 @pytest.mark.asyncio
@@ -71,6 +71,27 @@ async def test_waiting_messages_share_a_turn_where_the_platform_merges(tmp_path:
         assert len(world.replies) == 2
         asked = " ".join(words_of(each) for each in spoken(world.replies[1]) if each["role"] == "user")
         assert asked.index("Peru") < asked.index("Chile") < asked.index("thanks")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("merges", [True, False])
+async def test_what_comes_between_two_tool_calls_joins_the_turn_where_it_may(tmp_path: Path, merges: bool) -> None:  # P44
+    async with engine(tmp_path, calling(("current_time", {})), capabilities=Capabilities(merges=merges)) as world:
+        world.agent(while_busy="steer")
+        async with world.running():
+            held = world.model.hold()
+            first = world.desk.message("what time is it?")
+            await world.desk.accept(first)
+            await held.reached.wait()
+            second = world.desk.message("in Lima, I mean")
+            await world.desk.accept(second)
+            held.release()
+            await world.desk.until(lambda: len(world.desk.sent) == (1 if merges else 2))
+            both = (first.client_id, second.client_id)
+            assert world.desk.sent[0].answers == (both if merges else both[:1])
+            assert world.desk.sent[0].in_reply_to == (both[-1] if merges else both[0])
+            asked = " ".join(words_of(each) for each in spoken(world.replies[1]) if each["role"] == "user")
+            assert ("Lima" in asked) is merges
 
 
 @pytest.mark.asyncio

@@ -26,7 +26,6 @@ class Fault:
 
 NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("store",), ("sqlite",)),
-    (("agent", "while_busy"), ("merge", "one_by_one")),
     (("agent", "skills_dir"), (None,)),
     (("agent", "approver", "mode"), ("ask", "allow", "deny")),
     (("agent", "compression", "trigger_tokens"), ("auto", "off")),

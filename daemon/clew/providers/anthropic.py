@@ -181,10 +181,16 @@ class Reply:
         self.text_delivered = False
 
     def feed(self, event: Any) -> Began | Delta | None:
-        """What is to be passed on for one raw event of the SDK."""
+        """What is to be passed on for one raw event of the SDK, which does not check them. Raises ValueError for one of another shape."""
+        try:
+            return self._taken(event)
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"an event of another shape: {error}") from None
+
+    def _taken(self, event: Any) -> Began | Delta | None:
         match event.type:
             case "message_start":
-                self.began, self._model = True, event.message.model or self._model
+                self.began, self._model = True, words(event.message.model or self._model)
                 self._count(event.message.usage)
                 return Began(self._tokens())
             case "content_block_start":
@@ -192,7 +198,7 @@ class Reply:
             case "content_block_delta":
                 return self._extend(event.index, event.delta)
             case "message_delta":
-                self._stop = event.delta.stop_reason or self._stop
+                self._stop = words(event.delta.stop_reason or self._stop)
                 self._count(event.usage)
             case "message_stop":
                 self.complete = True
@@ -205,9 +211,9 @@ class Reply:
         return Done(kept, _STOPS.get(self._stop, "end"), self._tokens(), self._model)
 
     def _open(self, index: int, block: Any) -> Delta | None:
-        part = self._parts[index] = _Part(block.type, getattr(block, "id", ""), getattr(block, "name", ""))
+        part = self._parts[index] = _Part(block.type, words(getattr(block, "id", "")), words(getattr(block, "name", "")))
         if block.type == "redacted_thinking":
-            part.extra.append(block.data)
+            part.extra.append(words(block.data))
         return self._said(part, block.text) if block.type == "text" else None
 
     def _extend(self, index: int, delta: Any) -> Delta | None:
@@ -216,17 +222,17 @@ class Reply:
             case "text_delta":
                 return self._said(part, delta.text)
             case "input_json_delta":
-                part.pieces.append(delta.partial_json)
+                part.pieces.append(words(delta.partial_json))
             case "thinking_delta":
-                part.pieces.append(delta.thinking)
+                part.pieces.append(words(delta.thinking))
             case "signature_delta":
-                part.extra.append(delta.signature)
+                part.extra.append(words(delta.signature))
         return None
 
     def _said(self, part: _Part, text: str) -> Delta | None:
         if not text:
             return None
-        part.pieces.append(text)
+        part.pieces.append(words(text))
         self.text_delivered = True
         return Delta(well_formed(text))
 
@@ -235,15 +241,15 @@ class Reply:
         for name in ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"):
             value = getattr(usage, name, None)
             if value is not None:
-                self._usage[name] = value
+                self._usage[name] = count(value)
 
     def _tokens(self) -> Usage:
-        count = self._usage.get
+        known = self._usage.get
         return Usage(
-            input=count("input_tokens", 0),
-            output=count("output_tokens", 0),
-            cache_read=count("cache_read_input_tokens", 0),
-            cache_write=count("cache_creation_input_tokens", 0),
+            input=known("input_tokens", 0),
+            output=known("output_tokens", 0),
+            cache_read=known("cache_read_input_tokens", 0),
+            cache_write=known("cache_creation_input_tokens", 0),
         )
 
 

@@ -161,13 +161,20 @@ class Reply:
         return bool(self._pieces)
 
     def feed(self, chunk: Any) -> list[Began | Delta]:
-        """What is to be passed on for one chunk of the SDK. The model's reasoning is not."""
+        """What is to be passed on for one chunk of the SDK, which does not check them. The model's reasoning is not. Raises ValueError
+        for one of another shape."""
+        try:
+            return self._taken(chunk)
+        except (AttributeError, TypeError) as error:
+            raise ValueError(f"a chunk of another shape: {error}") from None
+
+    def _taken(self, chunk: Any) -> list[Began | Delta]:
         passed: list[Began | Delta] = [] if self.began else [Began()]
-        self.began, self._model = True, getattr(chunk, "model", None) or self._model
+        self.began, self._model = True, words(getattr(chunk, "model", None) or self._model)
         if getattr(chunk, "usage", None) is not None:
             self._usage = _usage(chunk.usage)
         for choice in (getattr(chunk, "choices", None) or [])[:1]:
-            self._finish = choice.finish_reason or self._finish
+            self._finish = words(choice.finish_reason or self._finish)
             if choice.delta is not None:
                 passed.extend(self._said(choice.delta))
         return passed
@@ -181,11 +188,11 @@ class Reply:
         return Done((*words, *calls), stop, self._usage, self._model)
 
     def _said(self, delta: Any) -> list[Delta]:
-        refusal = getattr(delta, "refusal", None) or ""
+        refusal = words(getattr(delta, "refusal", None) or "")
         self._refused = self._refused or bool(refusal)
         for piece in delta.tool_calls or []:
             self._called(piece)
-        text = (delta.content or "") + refusal
+        text = words(delta.content or "") + refusal
         if not text:
             return []
         self._pieces.append(text)
@@ -196,20 +203,20 @@ class Reply:
         index = piece.index or 0
         call = self._open.get(index)
         if call is None or (piece.id and piece.id != call.id):
-            call = self._open[index] = _Call(piece.id or f"call_{uuid.uuid4().hex}")
+            call = self._open[index] = _Call(words(piece.id or "") or f"call_{uuid.uuid4().hex}")
             self._calls.append(call)
         if piece.function is not None:
-            call.name = call.name or piece.function.name or ""
-            call.pieces.append(piece.function.arguments or "")
+            call.name = call.name or words(piece.function.name or "")
+            call.pieces.append(words(piece.function.arguments or ""))
 
 
 def _usage(usage: Any) -> Usage:
     """`prompt_tokens` includes what was read from and written to the cache; ours does not."""
     details = getattr(usage, "prompt_tokens_details", None)
-    read = getattr(details, "cached_tokens", None) or 0
-    written = getattr(details, "cache_write_tokens", None) or 0
-    prompt = getattr(usage, "prompt_tokens", None) or 0
-    return Usage(max(prompt - read - written, 0), getattr(usage, "completion_tokens", None) or 0, read, written)
+    read = count(getattr(details, "cached_tokens", None))
+    written = count(getattr(details, "cache_write_tokens", None))
+    prompt = count(getattr(usage, "prompt_tokens", None))
+    return Usage(max(prompt - read - written, 0), count(getattr(usage, "completion_tokens", None)), read, written)
 
 
 class OpenAI:

@@ -102,5 +102,17 @@ def arguments_text(text: str) -> str:
     return well_formed(text) if text else "{}"
 
 
+def words(value: Any) -> str:
+    """`value` if it is a text. Raises ValueError: an SDK hands on whatever a server sends."""
+    if not isinstance(value, str):
+        raise ValueError(f"{type(value).__name__} where a text belongs")
+    return value
+
+
+def count(value: Any) -> int:
+    """`value` as a number of tokens, 0 for anything that is none."""
+    return value if isinstance(value, int) and 0 <= value < 2**53 else 0
+
+
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")

@@ -15,6 +15,7 @@ from clew.store import (
     Compaction,
     Decide,
     Found,
+    Item,
     Job,
     ModelCall,
     Outcome,
@@ -131,6 +132,11 @@ class SqliteStore:
 
     async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False) -> Claim | None:
         return await self._db.write_if(lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first)
+
+    async def steer(self, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
+        """Messages that arrived in the chat of a running turn, taken into it. Raises LeaseLost."""
+        nothing: tuple[tuple[Item, ...], tuple[Message, ...]] = ((), ())
+        return await self._db.write_if(lambda db: (turns.steerable(db, claim.turn), nothing), turns.steer, claim, now)
 
     async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
         return await self._db.write(turns.record, claim, step)

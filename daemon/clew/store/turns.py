@@ -135,12 +135,7 @@ def _start(
     turn = new_id()
     first_seq = 0
     if kind in ("message", "job"):
-        stored = transcript.append(db, session, chat, turn, [_spoken(db, item, now) for item in items])
-        first_seq = stored[0].seq
-        db.executemany(
-            "UPDATE attachments SET message = ? WHERE inbox = ?",
-            [(message.id, item.id) for message, item in zip(stored, items, strict=True)],
-        )
+        first_seq = _take_in(db, session, chat, turn, items, now)[0].seq
     db.execute(
         "INSERT INTO turns (id, session, chat, kind, state, owner, epoch, lease_until, first_seq, started)"
         " VALUES (?, ?, ?, ?, 'running', ?, 1, ?, ?, ?)",
@@ -151,6 +146,15 @@ def _start(
         [(turn, item.id) for item in items],
     )
     return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, resumed=False)
+
+
+def _take_in(db: sqlite3.Connection, session: str, chat: int, turn: str, items: tuple[Item, ...], now: float) -> tuple[Message, ...]:
+    """Append the user messages of inbox rows, their attachments with them."""
+    stored = transcript.append(db, session, chat, turn, [_spoken(db, item, now) for item in items])
+    db.executemany(
+        "UPDATE attachments SET message = ? WHERE inbox = ?", [(message.id, item.id) for message, item in zip(stored, items, strict=True)]
+    )
+    return stored
 
 
 def _spoken(db: sqlite3.Connection, item: Item, now: float) -> NewMessage:
@@ -200,6 +204,26 @@ def new_session(db: sqlite3.Connection, chat: int, now: float, title: str = "") 
     db.execute("INSERT INTO sessions (id, chat, title, created) VALUES (?, ?, ?, ?)", (session, chat, title, now))
     db.execute("UPDATE chats SET session = ? WHERE id = ?", (session, chat))
     return session
+
+
+def steerable(db: sqlite3.Connection, turn: str) -> bool:
+    """Whether something has arrived in the chat of a running turn."""
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM turns JOIN inbox ON inbox.chat = turns.chat WHERE turns.id = ? AND inbox.state = 'new')", (turn,)
+    ).fetchone()
+    return bool(row[0])
+
+
+def steer(db: sqlite3.Connection, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
+    """Take messages that arrived meanwhile into a running turn, up to the first command. Raises LeaseLost."""
+    chat = _hold(db, claim)
+    first = db.execute("SELECT id, kind FROM inbox WHERE chat = ? AND state = 'new' ORDER BY id LIMIT 1", (chat,)).fetchone()
+    if first is None or first[1] != "message":
+        return (), ()
+    items = _items(db, chat, first[0], "message", merges=True)
+    stored = _take_in(db, claim.session, chat, claim.turn, items, now)
+    db.executemany("UPDATE inbox SET state = 'claimed', turn = ?, attempts = 1 WHERE id = ?", [(claim.turn, item.id) for item in items])
+    return items, stored
 
 
 def record(db: sqlite3.Connection, claim: Claim, step: Step) -> tuple[Message, ...]:
