@@ -1,0 +1,140 @@
+"""clew as a program that is killed at one of its own points: at a commit, at a request to the model, at a call, at a send.
+
+`python -m tests.acceptance.fault_points` reads jobs, a line of JSON each, and forks a daemon for each: so the imports are paid for once.
+For each job it writes the daemon's process id, and when it has ended its status, negative for a signal.
+"""
+
+import functools
+import importlib
+import inspect
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from clew.cli import main
+from clew.providers.anthropic import Anthropic
+from clew.store import database
+from clew.tools.runner import ToolRunner
+from clew_transports.mqtt import MqttTransport
+from clew_transports.mqtt_connection import Connection
+from clew_transports.webhook import WebhookTransport
+
+WARM = ("anthropic", "clew.service", "clew.web.server", "clew.providers.watch")
+"""What a daemon would import only when it needs it."""
+
+
+class Points:
+    """Counts the points as they are passed, writes their names down, and kills this process at one of them.
+
+    at: number of the point, the first is 1; 0: none. file: descriptor that the names are written to, a line each.
+    """
+
+    def __init__(self, at: int, file: int) -> None:
+        self._at = at
+        self._file = file
+        self._passed = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, name: str) -> None:
+        with self._lock:
+            self._passed += 1
+            os.write(self._file, f"{name}\n".encode())
+            if self._passed == self._at:
+                os.kill(os.getpid(), signal.SIGKILL)
+                threading.Event().wait()
+
+
+def install(reach: Callable[[str], None]) -> None:
+    """Put the points into this process's clew."""
+    savepoint, transact = database._savepoint, database._transact
+
+    def written(db: Any, write: Any) -> Any:
+        done = savepoint(db, write)
+        reach(f"written {_verb(write)}")
+        return done
+
+    def committed(db: Any, group: Any) -> Any:
+        done = transact(db, group)
+        reach(f"committed {' '.join(map(_verb, group))}")
+        return done
+
+    database._savepoint = written
+    database._transact = committed
+    _around(ToolRunner, "_run", "call", reach)
+    _around(MqttTransport, "send", "send", reach)
+    _around(WebhookTransport, "send", "send", reach)
+    _behind_acknowledgement(reach)
+    _in_stream(reach)
+
+
+def _verb(write: Any) -> str:
+    run = inspect.getclosurevars(write.run).nonlocals.get("run")
+    return getattr(run, "__name__", "other")
+
+
+def _around(owner: type, method: str, name: str, reach: Callable[[str], None]) -> None:
+    wrapped = getattr(owner, method)
+
+    @functools.wraps(wrapped)
+    async def around(*args: Any, **kwargs: Any) -> Any:
+        reach(f"before {name}")
+        done = await wrapped(*args, **kwargs)
+        reach(f"after {name}")
+        return done
+
+    setattr(owner, method, around)
+
+
+def _behind_acknowledgement(reach: Callable[[str], None]) -> None:
+    acknowledge = Connection.acknowledge
+
+    def acknowledged(self: Connection, packet: Any) -> None:
+        acknowledge(self, packet)
+        reach("acknowledged")
+
+    Connection.acknowledge = acknowledged  # type: ignore[method-assign]
+
+
+def _in_stream(reach: Callable[[str], None]) -> None:
+    stream = Anthropic.stream
+
+    async def watched(self: Anthropic, request: Any) -> AsyncIterator[Any]:
+        reach("before request")
+        seen = set()
+        async for event in stream(self, request):
+            kind = type(event).__name__.lower()
+            if kind not in seen:
+                seen.add(kind)
+                reach(f"response {kind}")
+            yield event
+
+    Anthropic.stream = watched  # type: ignore[assignment, method-assign]
+
+
+def _daemon(job: dict[str, Any]) -> None:
+    """The forked process. It does not return."""
+    log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ.update(job["environment"])
+    install(Points(job["at"], os.open(job["points"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)))
+    main(["run", "--config", job["config"]])
+
+
+def _serve() -> None:
+    for name in WARM:
+        importlib.import_module(name)
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            _daemon(json.loads(line))
+        print(child, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    _serve()

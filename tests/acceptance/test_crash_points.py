@@ -1,0 +1,278 @@
+"""One turn with a tool call, killed at each of its points in turn: each write, commit, request, call, acknowledgement and send.
+
+The points are found by a run that is not killed. After a restart without faults, what is stored and what was received must be what that
+run left behind; where the kill fell between a call and the note of its result, they must say that its outcome is unknown.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from clew.agent import INTERRUPTED
+from clew.config import Config, load
+from clew.plugins import registry
+from tests.acceptance import stamp
+from tests.acceptance.clients import Client, MqttClient, WebClient, WebhookClient, online
+from tests.acceptance.harness import DEADLINE_S
+from tests.emulators.anthropic import AnthropicEmulator
+from tests.emulators.scripts import last_is_tool_result
+from tests.emulators.server import JsonObject, Reply
+from tests.integration.engine import plugged
+from tests.integration.web_harness import running
+from tests.integration.webhook_harness import SECRET, Receiver, receiving, until
+from tests.servers import Mosquitto, free_port
+
+pytestmark = [pytest.mark.e2e, pytest.mark.mosquitto, pytest.mark.asyncio, pytest.mark.timeout(300)]
+
+NUMBERED = re.compile(r"toolu_\d+")
+END = {"mqtt": "committed settle", "webhook": "committed settle", "web": "committed finish"}
+"""The last point of a turn: the reply is noted as sent, or stored where that counts as sent."""
+
+
+class Model:
+    """Calls the tool, then says what came of it."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, body: JsonObject) -> Reply:
+        self.calls += 1
+        if last_is_tool_result(body):
+            (result,) = body["messages"][-1]["content"]
+            return Reply([{"type": "text", "text": f"It came to: {text_of(result['content'])}"}])
+        identifier = f"toolu_{self.calls:05d}"
+        text = {"type": "text", "text": "One moment."}
+        return Reply([text, {"type": "tool_use", "id": identifier, "name": "stamp", "input": {"call": identifier}}], "tool_use")
+
+
+def text_of(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+class Daemons:
+    """Starts daemons that are killed at a point, one at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def ready(cls, environment: dict[str, str]) -> AsyncIterator["Daemons"]:
+        bare = {name: value for name, value in os.environ.items() if not name.startswith(("CLEW_", "ANTHROPIC_", "NOTIFY_"))}
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.acceptance.fault_points"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**bare, **environment},
+        )
+        assert process.stdin is not None
+        try:
+            yield cls(process)
+        finally:
+            process.stdin.close()
+            await process.wait()
+
+    async def run(self, folder: Path, config: Path, at: int, end: str) -> int:
+        """Run one until it is killed at point `at`, or has passed `end` and was stopped. Returns its status."""
+        points = folder / "points"
+        points.touch()
+        (folder / "stamps").touch()
+        environment = {stamp.FILE: str(folder / "stamps")}
+        job = {"config": str(config), "at": at, "points": str(points), "log": str(folder / "log"), "environment": environment}
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(job).encode() + b"\n")
+        number = await self._number()
+        ended = asyncio.ensure_future(self._number())
+        await until(lambda: ended.done() or end in points.read_text())
+        with contextlib.suppress(ProcessLookupError):
+            if not ended.done():
+                os.kill(number, signal.SIGTERM)
+        return await ended
+
+    async def _number(self) -> int:
+        assert self._process.stdout is not None
+        async with asyncio.timeout(DEADLINE_S):
+            return int(await self._process.stdout.readline())
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a turn leaves behind. Ids of calls are left out, they differ from run to run."""
+
+    transcript: tuple[tuple[str, str], ...]
+    inbox: tuple[tuple[str, str], ...]
+    turns: tuple[tuple[str, str], ...]
+    calls: tuple[tuple[str, str], ...]
+    outbox: tuple[tuple[str, str, int], ...]
+    received: tuple[tuple[str, str], ...]
+
+
+def expected(client: Client, *, interrupted: bool) -> State:
+    """The end of the turn, written down by hand."""
+    ((identifier, asked),) = client.texts.items()
+    result = INTERRUPTED if interrupted else "stamped toolu"
+    reply = f"It came to: {result}"
+    return State(
+        transcript=(("user", asked), ("assistant", "One moment."), ("assistant", "stamp"), ("tool", result), ("assistant", reply)),
+        inbox=((identifier, "answered"),),
+        turns=(("message", "done"),),
+        calls=(("stamp", "interrupted" if interrupted else "done"),),
+        outbox=(("sent", reply, 0),),
+        received=((identifier, reply),),
+    )
+
+
+def found(folder: Path, client: Client) -> State:
+    with contextlib.closing(sqlite3.connect(folder / "data" / "clew.db")) as db:
+        rows = db.execute("SELECT role, blocks FROM messages ORDER BY session, seq").fetchall()
+        return State(
+            transcript=tuple((role, words(block)) for role, blocks in rows for block in json.loads(blocks)),
+            inbox=tuple(db.execute("SELECT client_id, state FROM inbox").fetchall()),
+            turns=tuple(db.execute("SELECT kind, state FROM turns").fetchall()),
+            calls=tuple(db.execute("SELECT name, state FROM tool_calls").fetchall()),
+            outbox=tuple((state, bare(text), repeated) for state, text, repeated in db.execute("SELECT state, text, repeated FROM outbox")),
+            received=tuple((each["in_reply_to"], bare(each["text"])) for each in client.replies.values()),
+        )
+
+
+def words(block: JsonObject) -> str:
+    return block["name"] if block["kind"] == "call" else bare(block["text"])
+
+
+def bare(text: str) -> str:
+    return NUMBERED.sub("toolu", text)
+
+
+@dataclass(slots=True)
+class House:
+    """What stands around the daemons: a broker, a receiver of replies, a model, clients of one transport."""
+
+    folder: Path
+    kind: str
+    broker: Mosquitto
+    receiver: Receiver
+    http: aiohttp.ClientSession
+    emulator: AnthropicEmulator
+    model: Model
+    daemons: Daemons
+    monkeypatch: pytest.MonkeyPatch
+
+    def client(self, name: str, port: int) -> Client:
+        if self.kind == "mqtt":
+            return MqttClient(name, self.broker.port, lambda: None)
+        if self.kind == "web":
+            return WebClient(name, self.http, f"http://127.0.0.1:{port}", lambda: None)
+        return WebhookClient(name, self.http, f"http://127.0.0.1:{port}", self.receiver, lambda: None)
+
+    def config(self, folder: Path, name: str, port: int) -> Path:
+        folder.mkdir()
+        model = {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "sk-ant-emulated", "base_url": self.emulator.url}
+        values = {
+            "data_dir": str(folder / "data"),
+            "http": {"port": port},
+            "log": {"level": "info", "format": "json"},
+            "providers": {"claude": model},
+            "agent": {"provider": "claude", "timezone": "UTC", "approver": {"mode": "allow"}},
+            "people": {name: {"role": "owner", "identities": ["web:local" if self.kind == "web" else f"{self.kind}:{name}"]}},
+            "transports": {
+                "mqtt": {"enabled": self.kind == "mqtt", "host": "127.0.0.1", "port": self.broker.port},
+                "webhook": {"enabled": self.kind == "webhook", "secret": SECRET, "reply_hosts": [self.receiver.url]},
+            },
+        }
+        path = folder / "clew.yaml"
+        path.write_text(json.dumps(values))
+        return path
+
+    async def killed_at(self, at: int, points: Sequence[str] = ()) -> list[str]:
+        """Run the turn, killed at point `at` (0: not at all), then restart and compare. Returns the points that were passed."""
+        folder, name, port = self.folder / f"{self.kind}{at}", f"ada{at}", free_port()
+        path, client = self.config(folder, name, port), self.client(name, port)
+        self.model.calls = 0
+        async with online([client]), asyncio.TaskGroup() as group:
+            saying = group.create_task(client.say("Please stamp this."))
+            if self.kind == "mqtt":
+                await saying  # a broker has it before the daemon starts; a caller of the webhook tries until there is one
+            status = await self.daemons.run(folder, path, at, END[self.kind])
+            assert status == (-signal.SIGKILL if at else 0), (folder / "log").read_text()
+            await self._restarted(folder, path, client)
+        passed = (folder / "points").read_text().splitlines()
+        self._check(folder, client, at, points or passed)
+        return passed
+
+    async def _restarted(self, folder: Path, path: Path, client: Client) -> None:
+        self.monkeypatch.setenv(stamp.FILE, str(folder / "stamps"))
+        async with running(read(path)) as clew:
+            await client.until(lambda: bool(client.replies), "the reply")
+            store = clew.service.store
+            async with asyncio.timeout(DEADLINE_S):
+                seen = store.version
+                while (await store.counts(0.0))["outbox_pending"]:
+                    seen = await store.changed(seen, DEADLINE_S)
+            (session,) = await store.sessions()
+            assert await store.verify_session(session.id) == []
+            assert await store.check() == []
+
+    def _check(self, folder: Path, client: Client, at: int, points: Sequence[str]) -> None:
+        where = f"killed at {at}: {points[at - 1] if at else 'nothing'}"
+        noted = [number for number, point in enumerate(points, 1) if point == "committed record"]
+        interrupted = noted[0] <= at < noted[1]
+        assert found(folder, client) == expected(client, interrupted=interrupted), where
+        effects = stamp.stamps(folder)
+        assert len(effects) <= 1 if interrupted else len(effects) == 1, where
+        assert client.differing == [], where
+        assert client.repeats == 0 or points.index("before send") < at - 1 <= points.index("committed settle"), where
+        answered = points.index("committed finish") + 1
+        assert self.model.calls == 2 if at == 0 or at >= answered else self.model.calls in (2, 3), where
+
+
+def read(path: Path) -> Config:
+    """The config at `path`, read by this process."""
+    transports, providers = (
+        {name: each.Config for name, each in registry(f"clew.{group}").items()} for group in ("transports", "providers")
+    )
+    return load(path, transports=transports, providers=providers)
+
+
+@contextlib.asynccontextmanager
+async def house(folder: Path, kind: str, broker: Mosquitto, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    environment, model = stamp.installed(folder), Model()
+    async with (
+        receiving() as receiver,
+        aiohttp.ClientSession() as http,
+        AnthropicEmulator(script=model) as emulator,
+        Daemons.ready(environment) as daemons,
+    ):
+        with plugged("clew.tools", "stamp", stamp.tool):
+            yield House(folder, kind, broker, receiver, http, emulator, model, daemons, monkeypatch)
+
+
+async def subscribed(house: House) -> None:
+    """Let a broker know the daemon once, so that it keeps what is said while there is none."""
+    path = house.config(house.folder / "first", "nobody", free_port())
+    async with running(read(path)) as clew:
+        await until(lambda: clew.service.transports[house.kind].up)
+
+
+@pytest.mark.parametrize("kind", ["mqtt", "web", "webhook"])
+async def test_killed_at_any_point_the_turn_ends_as_if_it_had_not_been(
+    kind: str, tmp_path: Path, mosquitto: Mosquitto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # P42 P43 P48
+    async with house(tmp_path, kind, mosquitto, monkeypatch) as home:
+        await subscribed(home)
+        points = await home.killed_at(0)
+        print("\n".join(points))
+        for at in range(1, len(points) + 1):
+            assert (await home.killed_at(at, points)) == points[:at]
