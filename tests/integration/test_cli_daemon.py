@@ -322,7 +322,12 @@ def test_a_failed_start_ends_with_a_plain_line(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_a_chat_in_lines(tmp_path: Path) -> None:
     command = [*CLEW, "chat", "--config", str(written(tmp_path))]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    # A shell starts what runs in its background with Ctrl-C ignored, and a child inherits that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert process.stderr
     assert process.stderr.readline().startswith("session ")
     process.send_signal(signal.SIGINT)
