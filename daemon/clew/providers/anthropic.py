@@ -21,7 +21,7 @@ from clew.providers import Began, Delta, Done, Event, Limits, ProviderError, Req
 from clew.providers.failures import Answer, failure, stalled
 from clew.providers.probe import status_of
 from clew.providers.sections import MaxTokens, ModelName, Url, Waits, Window
-from clew.providers.wire import Turn, arguments, schema, turns, well_formed
+from clew.providers.wire import Turn, arguments, count, schema, turns, well_formed, words
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
@@ -160,7 +160,7 @@ class _Part:
             case "tool_use":
                 return ToolCall(self.id or f"call_{crc32(text.encode()):08x}", self.name, text or "{}")
             case "thinking" if self.extra:
-                data = {"type": "thinking", "thinking": text, "signature": "".join(self.extra)}
+                data = {"type": "thinking", "thinking": text, "signature": well_formed("".join(self.extra))}
                 return Thinking(writer, json.dumps(data, ensure_ascii=False))
             case "redacted_thinking":
                 return Thinking(writer, json.dumps({"type": "redacted_thinking", "data": "".join(self.extra)}))
@@ -190,7 +190,7 @@ class Reply:
     def _taken(self, event: Any) -> Began | Delta | None:
         match event.type:
             case "message_start":
-                self.began, self._model = True, words(event.message.model or self._model)
+                self.began, self._model = True, well_formed(words(event.message.model or self._model))
                 self._count(event.message.usage)
                 return Began(self._tokens())
             case "content_block_start":
@@ -210,13 +210,18 @@ class Reply:
         kept = tuple(block for block in blocks if block is not None)
         return Done(kept, _STOPS.get(self._stop, "end"), self._tokens(), self._model)
 
-    def _open(self, index: int, block: Any) -> Delta | None:
-        part = self._parts[index] = _Part(block.type, words(getattr(block, "id", "")), words(getattr(block, "name", "")))
+    def _open(self, index: Any, block: Any) -> Delta | None:
+        if not isinstance(index, int):
+            raise TypeError("a block without a number")
+        identifier, name = (well_formed(words(getattr(block, field, ""))) for field in ("id", "name"))
+        part = self._parts[index] = _Part(block.type, identifier, name)
         if block.type == "redacted_thinking":
             part.extra.append(words(block.data))
         return self._said(part, block.text) if block.type == "text" else None
 
-    def _extend(self, index: int, delta: Any) -> Delta | None:
+    def _extend(self, index: Any, delta: Any) -> Delta | None:
+        if not isinstance(index, int):
+            raise TypeError("a block without a number")
         part = self._parts.setdefault(index, _Part("text"))
         match delta.type:
             case "text_delta":
@@ -367,16 +372,16 @@ class Anthropic:
         if isinstance(error, APIConnectionError):
             return lost(error, began=reply.began, text_delivered=said, secret=self._key)
         if isinstance(error, APIError):
-            return failure(Answer(200, error.message), time.time(), secret=self._key, text_delivered=said)
+            return failure(Answer(200, str(error.message)), time.time(), secret=self._key, text_delivered=said)
         return broken(error, began=reply.began, text_delivered=said, secret=self._key)
 
 
 def _answer(error: Any) -> Answer:
     return Answer(
         status=error.status_code,
-        message=error.api_message or error.message,
-        type=error.type or "",
-        code=error.error_code or "",
+        message=str(error.api_message or error.message),
+        type=str(error.type or ""),
+        code=str(error.error_code or ""),
         headers={name.lower(): value for name, value in error.response.headers.items()},
     )
 

@@ -13,7 +13,7 @@ from clew.messages import Block, Text, ToolCall, ToolResult, Usage
 from clew.providers import Began, Delta, Done, ErrorKind, Limits, PromptMessage, ProviderError, Request, Stop
 from clew.providers.failures import Answer, failure, safe
 from clew.providers.overflow import overflow_in
-from clew.providers.wire import Turn, turns, well_formed
+from clew.providers.wire import Turn, count, turns, well_formed
 
 MAX_LINE_BYTES = 10_000_000
 """Bytes of piped input that the CLI takes."""
@@ -199,7 +199,7 @@ class Reply:
         """What the result tells of the model."""
         models = _mapping(self._result.get("modelUsage"))
         facts = _mapping(models.get(self._model) or (next(iter(models.values())) if len(models) == 1 else None))
-        window, output = _count(facts.get("contextWindow")), _count(facts.get("maxOutputTokens"))
+        window, output = count(facts.get("contextWindow")), count(facts.get("maxOutputTokens"))
         return Limits(window, output or window) if window else None
 
     @property
@@ -238,7 +238,7 @@ class Reply:
     def _started(self, message: dict[str, Any]) -> list[Began | Delta]:
         self._spent, self._usage = self._spent + self._tokens(), {}
         self._counted(_mapping(message.get("usage")))
-        self._model = str(message.get("model") or self._model)
+        self._model = well_formed(str(message.get("model") or self._model))
         if self._stop != "max_tokens":  # else this goes on where the last message had to end
             self._restarted = self._restarted or self.text_delivered
             self._pieces = []
@@ -259,15 +259,15 @@ class Reply:
 
     def _counted(self, usage: dict[str, Any]) -> None:
         """Later counts of one message are cumulative and replace earlier ones; what is absent stays."""
-        self._usage.update({name: value for name, value in usage.items() if isinstance(value, int) and value >= 0})
+        self._usage.update({name: count(value) for name, value in usage.items() if isinstance(value, int)})
 
     def _tokens(self) -> Usage:
-        count = self._usage.get
+        known = self._usage.get
         return Usage(
-            input=count("input_tokens", 0),
-            output=count("output_tokens", 0),
-            cache_read=count("cache_read_input_tokens", 0),
-            cache_write=count("cache_creation_input_tokens", 0),
+            input=known("input_tokens", 0),
+            output=known("output_tokens", 0),
+            cache_read=known("cache_read_input_tokens", 0),
+            cache_write=known("cache_creation_input_tokens", 0),
         )
 
 
@@ -279,7 +279,3 @@ def _texts(message: Any) -> list[str]:
     content = _mapping(message).get("content")
     parts = [_mapping(part) for part in content] if isinstance(content, list) else []
     return [part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)]
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0

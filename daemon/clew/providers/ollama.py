@@ -25,7 +25,7 @@ from clew.providers.failures import Answer, failure, safe, stalled
 from clew.providers.lines import Lines
 from clew.providers.probe import get_json, on_this_machine
 from clew.providers.sections import MaxTokens, ModelName, Url, Waits, Window
-from clew.providers.wire import Turn, arguments, schema, turns, well_formed
+from clew.providers.wire import Turn, arguments, count, schema, turns, well_formed
 
 log = structlog.get_logger()
 
@@ -174,13 +174,13 @@ class Reply:
         if "error" in line:
             raise failure(Answer(200, _words(line["error"])), time.time())
         passed: list[Began | Delta] = [] if self.began else [Began()]
-        self.began, self._model = True, str(line.get("model") or self._model)
+        self.began, self._model = True, well_formed(str(line.get("model") or self._model))
         message = line.get("message")
         if isinstance(message, dict):
             passed.extend(self._said(message))
         if line.get("done") is True:
             self.complete, self._reason = True, str(line.get("done_reason") or "")
-            self.counted, self._output = _count(line.get("prompt_eval_count")), _count(line.get("eval_count"))
+            self.counted, self._output = count(line.get("prompt_eval_count")), count(line.get("eval_count"))
         return passed
 
     def done(self) -> Done:
@@ -207,11 +207,8 @@ class Reply:
             return
         given = function.get("arguments")
         text = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
-        self._calls.append(ToolCall(str(call.get("id") or f"call_{uuid.uuid4().hex}"), str(function["name"]), well_formed(text)))
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+        identifier = str(call.get("id") or f"call_{uuid.uuid4().hex}")
+        self._calls.append(ToolCall(well_formed(identifier), well_formed(str(function["name"])), well_formed(text)))
 
 
 def _words(error: Any) -> str:

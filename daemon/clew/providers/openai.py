@@ -20,7 +20,7 @@ from clew.providers import Began, Delta, Done, Event, Limits, ProviderError, Req
 from clew.providers.failures import Answer, failure, stalled
 from clew.providers.probe import get_json, status_of
 from clew.providers.sections import MaxTokens, ModelName, Url, Waits, Window
-from clew.providers.wire import Turn, arguments_text, schema, turns, well_formed
+from clew.providers.wire import Turn, arguments_text, count, schema, turns, well_formed, words
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -170,7 +170,7 @@ class Reply:
 
     def _taken(self, chunk: Any) -> list[Began | Delta]:
         passed: list[Began | Delta] = [] if self.began else [Began()]
-        self.began, self._model = True, words(getattr(chunk, "model", None) or self._model)
+        self.began, self._model = True, well_formed(words(getattr(chunk, "model", None) or self._model))
         if getattr(chunk, "usage", None) is not None:
             self._usage = _usage(chunk.usage)
         for choice in (getattr(chunk, "choices", None) or [])[:1]:
@@ -182,10 +182,10 @@ class Reply:
     def done(self) -> Done:
         """The whole response."""
         text = well_formed("".join(self._pieces))
-        words: tuple[Block, ...] = (Text(text),) if text.strip() else ()
+        said: tuple[Block, ...] = (Text(text),) if text.strip() else ()
         calls = tuple(ToolCall(call.id, call.name, well_formed("".join(call.pieces)) or "{}") for call in self._calls)
         stop: Stop = "refusal" if self._refused else _STOPS.get(self._finish) or ("tools" if calls else "end")
-        return Done((*words, *calls), stop, self._usage, self._model)
+        return Done((*said, *calls), stop, self._usage, self._model)
 
     def _said(self, delta: Any) -> list[Delta]:
         refusal = words(getattr(delta, "refusal", None) or "")
@@ -203,10 +203,10 @@ class Reply:
         index = piece.index or 0
         call = self._open.get(index)
         if call is None or (piece.id and piece.id != call.id):
-            call = self._open[index] = _Call(words(piece.id or "") or f"call_{uuid.uuid4().hex}")
+            call = self._open[index] = _Call(well_formed(words(piece.id or "")) or f"call_{uuid.uuid4().hex}")
             self._calls.append(call)
         if piece.function is not None:
-            call.name = call.name or words(piece.function.name or "")
+            call.name = call.name or well_formed(words(piece.function.name or ""))
             call.pieces.append(words(piece.function.arguments or ""))
 
 

@@ -73,6 +73,7 @@ class Export(_Part):
 def check(data: Any) -> Export:
     """The export in `data`. Raises UsageError where it is none, or where the store's own checks would not hold for it."""
     try:
+        json.dumps(data, ensure_ascii=False, allow_nan=False).encode()  # half a character and NaN can be read, and not be stored
         export = Export.model_validate(data)
         for message in export.messages:
             blocks_from_json(json.dumps(message.blocks))
@@ -129,12 +130,12 @@ def end(db: sqlite3.Connection, export: Export, now: float) -> None:
 
 def _restore(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
     columns = {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
-    if not columns.issuperset(row):
-        raise _wrong(f"{table}: unknown field")
+    if not row or not columns.issuperset(row):
+        raise _wrong(f"{table}: unknown field, or none")
     names = ", ".join(row)
     try:
         db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
-    except (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError) as error:
+    except (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError, sqlite3.DataError, OverflowError) as error:
         raise _wrong(f"{table}: {error}") from None
 
 
