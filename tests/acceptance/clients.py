@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -16,11 +17,41 @@ from paho.mqtt.properties import Properties
 
 from tests.acceptance.harness import SESSION_EXPIRY_S, JsonObject, Watched
 from tests.integration.webhook_harness import Receiver, proof
+from tests.servers import free_port
 
+PEOPLE = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hal")
 AGAIN_S = 0.05
 """Seconds before a client tries again."""
 UNACKNOWLEDGED = 8
 """Messages that a client of the web socket sends ahead."""
+
+
+def write_config(folder: Path, model_url: str, broker_port: int, **webhook: Any) -> Path:
+    """All transports, eight people, windows that are compacted soon, a model that is given up on soon."""
+    model = {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "sk-ant-emulated", "base_url": model_url}
+    values = {
+        "data_dir": str(folder / "data"),
+        "http": {"port": free_port()},
+        "log": {"level": "info", "format": "json"},
+        "providers": {"claude": {**model, "timeouts": {"first_byte": "2s", "between": "2s"}}},
+        "agent": {
+            "provider": "claude",
+            "timezone": "UTC",
+            "compression": {"trigger_messages": 24, "keep_recent": 6},
+            "approver": {"mode": "allow"},
+        },
+        "people": {
+            name: {"role": "member" if number else "owner", "identities": [f"mqtt:{name}", f"webhook:{name}"]}
+            for number, name in enumerate(PEOPLE)
+        },
+        "transports": {
+            "mqtt": {"enabled": True, "host": "127.0.0.1", "port": broker_port},
+            "webhook": {"enabled": bool(webhook), **webhook},
+        },
+    }
+    path = folder / "clew.yaml"
+    path.write_text(json.dumps(values, indent=1))
+    return path
 
 
 class Client(Watched):
@@ -85,11 +116,12 @@ class Client(Watched):
 
 
 class MqttClient(Client):
-    """An MQTT 5 client with a session that outlasts its connections."""
+    """An MQTT 5 client with a session that outlasts its connections. An acknowledgement is clew's word that it has a message."""
 
     def __init__(self, name: str, port: int, *told: Any) -> None:
         super().__init__(name, *told)
         self._port = port
+        self._topics = f"chat/v1/clew/%s/{name}"
         self._client: aiomqtt.Client | None = None
 
     async def run(self) -> None:
@@ -99,24 +131,30 @@ class MqttClient(Client):
         while True:
             with contextlib.suppress(aiomqtt.MqttError):
                 async with aiomqtt.Client("127.0.0.1", self._port, identifier=self.name, **settings) as client:
-                    await client.subscribe(f"chat/v1/clew/out/{self.name}/#", qos=1)
+                    for kind in ("out", "ev"):
+                        await client.subscribe(f"{self._topics % kind}/#", qos=1)
                     self._client = client
                     self._tell()
                     async for message in client.messages:
                         assert isinstance(message.payload, bytes)
-                        self._heard(json.loads(message.payload))
+                        self._take(str(message.topic), json.loads(message.payload))
             self._client = None
             await asyncio.sleep(AGAIN_S)
 
+    def _take(self, topic: str, payload: JsonObject) -> None:
+        if topic.startswith(self._topics % "out"):
+            self._heard(payload)
+        elif payload["type"] == "stored":
+            self._acknowledged(payload["id"])
+
     async def _hand_over(self, identifier: str, text: str, thread: str) -> None:
-        topic = f"chat/v1/clew/in/{self.name}" + (f"/{thread}" if thread else "")
+        topic = self._topics % "in" + (f"/{thread}" if thread else "")
         payload = json.dumps({"id": identifier, "text": text})
         while True:
             await self.until(lambda: self._client is not None, "a connection to the broker")
             assert self._client is not None
             with contextlib.suppress(aiomqtt.MqttError):
                 await self._client.publish(topic, payload, qos=1)
-                self._acknowledged(identifier)
                 return
             await asyncio.sleep(AGAIN_S)
 

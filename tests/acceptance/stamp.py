@@ -46,7 +46,8 @@ def installed(folder: Path) -> dict[str, str]:
     (metadata / "entry_points.txt").write_text("[clew.tools]\nstamp = tests.acceptance.stamp:plugin\n")
     file = folder / "stamps"
     file.touch()
-    return {"PYTHONPATH": f"{folder / 'site'}:{ROOT}", FILE: str(file)}
+    roots = (folder / "site", ROOT, ROOT / "daemon", ROOT / "transports")
+    return {"PYTHONPATH": ":".join(map(str, roots)), FILE: str(file)}
 
 
 def stamps(folder: Path) -> list[str]:

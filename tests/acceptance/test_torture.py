@@ -20,18 +20,17 @@ import aiohttp
 import pytest
 
 from tests.acceptance import stamp
-from tests.acceptance.clients import Client, MqttClient, WebClient, WebhookClient, online
+from tests.acceptance.clients import PEOPLE, Client, MqttClient, WebClient, WebhookClient, online, write_config
 from tests.acceptance.harness import DEADLINE_S, PROGRAM, Daemon, Watched, running
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import echo, last_is_tool_result, say
 from tests.emulators.server import AnyFault, DropAfter, Empty, Fault, JsonObject, Malformed, Reply, Stall, StreamError
 from tests.integration.engine import SUMMARY, is_summary
 from tests.integration.webhook_harness import SECRET, Behaviour, answers, drops, receiving
-from tests.servers import Mosquitto, free_port
+from tests.servers import Mosquitto
 
 pytestmark = [pytest.mark.mosquitto, pytest.mark.asyncio]
 
-PEOPLE = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hal")
 SEED = "CLEW_TORTURE_SEED"
 FAULTY = 0.06
 """Part of the model calls that fail."""
@@ -118,34 +117,6 @@ def seeded() -> random.Random:
     return random.Random(seed)
 
 
-def config(folder: Path, model_url: str, broker_port: int, **webhook: Any) -> Path:
-    """All transports, eight people, windows that are compacted soon, a model that is given up on soon."""
-    model = {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "sk-ant-emulated", "base_url": model_url}
-    values = {
-        "data_dir": str(folder / "data"),
-        "http": {"port": free_port()},
-        "log": {"level": "info", "format": "json"},
-        "providers": {"claude": {**model, "timeouts": {"first_byte": "2s", "between": "2s"}}},
-        "agent": {
-            "provider": "claude",
-            "timezone": "UTC",
-            "compression": {"trigger_messages": 24, "keep_recent": 6},
-            "approver": {"mode": "allow"},
-        },
-        "people": {
-            name: {"role": "member" if number else "owner", "identities": [f"mqtt:{name}", f"webhook:{name}"]}
-            for number, name in enumerate(PEOPLE)
-        },
-        "transports": {
-            "mqtt": {"enabled": True, "host": "127.0.0.1", "port": broker_port},
-            "webhook": {"enabled": bool(webhook), **webhook},
-        },
-    }
-    path = folder / "clew.yaml"
-    path.write_text(json.dumps(values, indent=1))
-    return path
-
-
 async def talk(client: Client, count: int, choices: random.Random) -> None:
     """Say so many things, in bursts, never too far ahead of the answers."""
     for number in range(1, count + 1):
@@ -210,7 +181,7 @@ async def world(folder: Path, broker: Mosquitto, choices: random.Random, **webho
     """A daemon with the stamping tool, its model, and the address of its web server."""
     model = Model(random.Random(choices.getrandbits(64)))
     async with AnthropicEmulator(script=model) as emulator:
-        path = config(folder, emulator.url, broker.port, **webhook)
+        path = write_config(folder, emulator.url, broker.port, **webhook)
         async with running(path, stamp.installed(folder)) as clew:
             yield clew, model, f"http://127.0.0.1:{json.loads(path.read_text())['http']['port']}"
             assert await clew.terminate() == 0
