@@ -98,7 +98,8 @@ class Agent:
         time: Time,
         metrics: Metrics,
         warn: Warn,
-        steering: frozenset[str] = frozenset(),
+        steering: frozenset[str],
+        stops: dict[str, asyncio.Event],
     ) -> None:
         self._store = store
         self._settings = settings
@@ -113,12 +114,7 @@ class Agent:
         self._plan = plan
         self._time = time
         self._metrics = metrics
-        self._stops: dict[str, asyncio.Event] = {}
-
-    def stop(self, turn: str) -> None:
-        """Ask a running turn to end at its next safe point."""
-        if turn in self._stops:
-            self._stops[turn].set()
+        self._stops = stops
 
     async def run(self, claim: Claim) -> None:
         """Run a turn to its end. Cancelled, it stays as it is stored and is resumed after a restart."""

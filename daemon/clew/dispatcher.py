@@ -1,7 +1,7 @@
 """From the inbox to turns: one at a time per session, many sessions side by side."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -28,34 +28,34 @@ ATTEMPTS = 5
 BROKEN = "Something went wrong inside me; it is in the log of whoever runs me. Your message is stored."
 
 
-class Dispatcher:
-    """Claims turns and runs them. `merging`: transports whose waiting messages are answered together."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What turns are run with; it changes as a whole. merging: transports whose waiting messages are answered together."""
 
-    def __init__(
-        self,
-        store: SqliteStore,
-        agent: Agent,
-        rooms: commands.Rooms,
-        plan: Plan,
-        bus: Bus,
-        time: Time,
-        owner: str,
-        turns_at_once: int,
-        merging: frozenset[str],
-    ) -> None:
+    agent: Agent
+    rooms: commands.Rooms
+    merging: frozenset[str]
+    turns_at_once: int
+
+
+class Dispatcher:
+    """Claims turns and runs them."""
+
+    def __init__(self, store: SqliteStore, work: Work, plan: Plan, bus: Bus, time: Time, owner: str) -> None:
         self._store = store
-        self._agent = agent
-        self._rooms = rooms
+        self._work = work
         self._plan = plan
         self._bus = bus
         self._time = time
         self._owner = owner
-        self._merging = merging
-        self._slots = asyncio.Semaphore(turns_at_once)
         self._tasks: dict[asyncio.Task[None], Claim] = {}
         self._failure: asyncio.Future[None] | None = None
         self._begun = time.steady()
         self.progress = 0.0
+
+    def use(self, work: Work) -> None:
+        """Begin new turns with this; those that run end with what they began with."""
+        self._work = work
 
     async def run(self) -> None:
         """Until cancelled. Running turns outlive the cancelling: see `drain`."""
@@ -84,33 +84,31 @@ class Dispatcher:
         return 0
 
     async def _start_all(self) -> None:
-        while not self._slots.locked():
+        while len(self._tasks) < self._work.turns_at_once:
             waited = self._time.steady() - self._begun >= RISKY_WAITS
-            claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._merging, risky_first=waited)
+            claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._work.merging, risky_first=waited)
             if claim is None:
                 return
-            await self._slots.acquire()
-            task = asyncio.create_task(self._run(claim), name=f"turn.{claim.turn}")
+            task = asyncio.create_task(self._run(claim, self._work), name=f"turn.{claim.turn}")
             self._tasks[task] = claim
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task)
-        self._slots.release()
         if not task.cancelled() and (error := task.exception()) and self._failure and not self._failure.done():
             self._failure.set_exception(error)
 
-    async def _run(self, claim: Claim) -> None:
+    async def _run(self, claim: Claim, work: Work) -> None:
         structlog.contextvars.bind_contextvars(session=claim.session, turn=claim.turn, transport=claim.address.transport)
-        while not await self._ran(claim):
+        while not await self._ran(claim, work):
             await asyncio.sleep(STORE_WAIT)
             claim = replace(claim, resumed=True)
         self._bus.publish(claim.address, Replied(claim.session))
 
-    async def _ran(self, claim: Claim) -> bool:
+    async def _ran(self, claim: Claim, work: Work) -> bool:
         """Run a turn. False: the store could not be used; what is stored of it stands, and it can be resumed."""
         try:
-            await self._handle(claim)
+            await self._handle(claim, work)
         except LeaseLost:
             log.info("turn.lost")
         except StoreError as error:
@@ -123,18 +121,18 @@ class Dispatcher:
             await self._give_up(claim, f"{type(error).__name__}: {error}")
         return True
 
-    async def _handle(self, claim: Claim) -> None:
+    async def _handle(self, claim: Claim, work: Work) -> None:
         if claim.attempts > ATTEMPTS:
             await self._give_up(claim, f"it was interrupted {ATTEMPTS} times")
         elif claim.kind in ("message", "job"):
-            await self._agent.run(claim)
+            await work.agent.run(claim)
         elif claim.kind == "command":
-            await self._command(claim)
+            await self._command(claim, work)
         else:
             await self._finish(claim, Outcome("done"))
 
-    async def _command(self, claim: Claim) -> None:
-        answer = await commands.answer(self._rooms, claim)
+    async def _command(self, claim: Claim, work: Work) -> None:
+        answer = await commands.answer(work.rooms, claim)
         outcome = Outcome("done", new_session=answer.new_session)
         await self._finish(claim, outcome, answer.text)
 

@@ -3,7 +3,6 @@
 import asyncio
 import fcntl
 import os
-import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ from clew.assembly import LOCAL, build_transport, people_of, plugged, providers_
 from clew.bus import Bus, Replied
 from clew.clock import Time, new_id
 from clew.compactor import Compactor
-from clew.config import Config
+from clew.config import Config, TransportSection
 from clew.delivery import Delivering, Hints
-from clew.dispatcher import Dispatcher
+from clew.dispatcher import Dispatcher, Work
 from clew.errors import ClewError
 from clew.inbox import Door, access_line, decider, pairing_code
 from clew.metrics import Metrics
@@ -30,7 +29,6 @@ from clew.prompting import Prompter
 from clew.providers import Provider
 from clew.recall import IndexRecall, RecallProvider
 from clew.scheduler import Scheduler
-from clew.sdnotify import notify, watchdog_interval
 from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import supervise
@@ -42,14 +40,14 @@ from clew.upkeep import Upkeep
 log = structlog.get_logger()
 
 WELCOME = "I know you now. Write to me."
+FIXED = ("data_dir", "store", "http", "log")
+"""Keys of the config that take effect at a start only."""
 WARN_AGAIN = 86_400.0
 """Seconds before the owner is told again of what is still not mended."""
 GRACE = 20.0
 """Seconds that running turns have to end when the daemon stops; those that do not are resumed at the next start."""
 FLUSH = 10.0
 """Seconds for replies that wait, when the daemon stops."""
-HUNG = 60.0
-"""Seconds without the dispatcher's progress after which systemd is no longer told that all is well."""
 
 
 @dataclass(slots=True)
@@ -67,58 +65,83 @@ class Listening(Protocol):
     def url(self) -> str: ...
 
 
+Serve = Callable[["Service"], AbstractAsyncContextManager[Listening]]
+
+
 class Service:
     """Everything of one process. Open it with `open`."""
 
-    def __init__(self, config: Config, store: SqliteStore, providers: list[Provider], summariser: Provider, zone: str, time: Time) -> None:
-        self.config = config
+    def __init__(
+        self, config: Config, store: SqliteStore, providers: list[Provider], summariser: Provider, time: Time, closing: AsyncExitStack
+    ) -> None:
         self.store = store
-        self.providers = providers
         self.time = time
         self.bus = Bus()
         self.metrics = Metrics()
-        self.zone = zone
-        self._started = self.time.steady()
+        self.caller = ModelCaller(self.time, self.metrics)
         self.listening: Listening | None = None
-        self.transports = {
-            name: Running(build_transport(section), False, "starting", self.time.wall()) for name, section in sections(config).items()
-        }
-        everything = {name: running.transport for name, running in self.transports.items()}
-        self.hints = Hints(self.bus, everything)
-        self.caller = caller = ModelCaller(self.time, self.metrics)
+        self.transports: dict[str, Running] = {}
+        self.delivering: dict[str, Delivering] = {}
+        self._closing = closing
+        self._started = self.time.steady()
+        self._owner = new_id()
+        self._adapters: dict[str, Transport] = {}
+        self._lines: dict[str, list[asyncio.Task[None]]] = {}
+        self._stops: dict[str, asyncio.Event] = {}
+        self.hints = Hints(self.bus, self._adapters)
+        for name, section in sections(config).items():
+            self._add(name, section)
+        self._compose(config, providers, summariser)
+        self.dispatcher = Dispatcher(store, self._work(), self.plan, self.bus, self.time, self._owner)
+
+    def _add(self, name: str, section: TransportSection) -> None:
+        transport = build_transport(section)
+        self._adapters[name] = transport
+        self.transports[name] = Running(transport, False, "starting", self.time.wall())
+        if not transport.capabilities.instant:
+            self.delivering[name] = Delivering(name, transport, self.store, self.time, self.metrics, self._owner)
+
+    def _compose(self, config: Config, providers: list[Provider], summariser: Provider) -> None:
+        """Make everything that follows from the config alone."""
+        self.config = config
+        self.providers = providers
+        self.zone = zone = zone_name(config)
+        store, agent = self.store, config.agent
         tools = [*sessions.tools(store), *plugged("clew.tools")]
-        self.tools = ToolRunner(tools, config.agent.approver, config.limits.tool_output_chars)
-        recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, config.agent.recall, self.metrics)
-        self.prompter = Prompter(store, config.agent, recall, [tool.spec for tool in self.tools.tools.values()], self.time, zone)
+        self.tools = ToolRunner(tools, agent.approver, config.limits.tool_output_chars)
+        recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics)
+        self.prompter = Prompter(store, agent, recall, [tool.spec for tool in self.tools.tools.values()], self.time, zone)
         self.compactor = Compactor(
-            store, config.agent.compression, caller, summariser, self.time, ZoneInfo(zone), self.metrics, config.prices, config.secrets()
+            store, agent.compression, self.caller, summariser, self.time, ZoneInfo(zone), self.metrics, config.prices, config.secrets()
         )
         self.agent = Agent(
             store,
-            config.agent,
+            agent,
             providers,
             self.prompter,
             self.compactor,
-            caller,
+            self.caller,
             self.tools,
             self.hints.show,
             self.plan,
             self.time,
             self.metrics,
             self.warn_owner,
-            frozenset(n for n, t in everything.items() if t.capabilities.merges and config.agent.while_busy == "steer"),
+            self._together() if agent.while_busy == "steer" else frozenset(),
+            self._stops,
         )
-        owner = new_id()
-        merging = frozenset(n for n, t in everything.items() if t.capabilities.merges and config.agent.while_busy != "one_by_one")
-        rooms = commands.Rooms(store, self.compactor, providers[0], caller)
-        self.dispatcher = Dispatcher(store, self.agent, rooms, self.plan, self.bus, self.time, owner, config.limits.turns_at_once, merging)
-        self.delivering = {
-            name: Delivering(name, transport, store, self.time, self.metrics, owner)
-            for name, transport in everything.items()
-            if not transport.capabilities.instant
-        }
         self.scheduler = Scheduler(store, self.time, zone, self.metrics, config.schedule)
         self._decide = decider(config.access.unknown, config.limits, pairing_code)
+
+    def _together(self) -> frozenset[str]:
+        """Transports that may answer several messages with one reply."""
+        return frozenset(name for name, transport in self._adapters.items() if transport.capabilities.merges)
+
+    def _work(self) -> Work:
+        """What new turns are run with."""
+        rooms = commands.Rooms(self.store, self.compactor, self.providers[0], self.caller)
+        merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
+        return Work(self.agent, rooms, merging, self.config.limits.turns_at_once)
 
     @classmethod
     @asynccontextmanager
@@ -128,7 +151,7 @@ class Service:
         *,
         remote: bool = True,
         time: Time | None = None,
-        serve: "Serve | None" = None,
+        serve: Serve | None = None,
         provider: Provider | None = None,
     ) -> AsyncIterator["Service"]:
         """A service that runs while the block does.
@@ -147,8 +170,9 @@ class Service:
             for provider in dict.fromkeys([*providers, summariser]):
                 stack.push_async_callback(provider.close)
                 await provider.prepare()
-            service = cls(config, store, providers, summariser, zone_name(config), time)
+            service = cls(config, store, providers, summariser, time, stack)
             await service._sync()
+            await service._recover()
             service.listening = await stack.enter_async_context(serve(service)) if serve else None
             async with service._tasks(remote):
                 yield service
@@ -157,6 +181,8 @@ class Service:
         people, local = people_of(self.config)
         await self.store.sync_people(people, local, self.time.wall())
         await self.scheduler.sync()
+
+    async def _recover(self) -> None:
         safe = frozenset(name for name, each in self.transports.items() if each.transport.capabilities.idempotent_send)
         interrupted, unknown = await self.store.recover(safe, self.time.wall())
         if interrupted or unknown:
@@ -165,12 +191,10 @@ class Service:
     @asynccontextmanager
     async def _tasks(self, remote: bool) -> AsyncIterator[None]:
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        receiving = [n for n in self.transports if remote or n in LOCAL]
-        tasks = [self._spawn(f"transport.{name}", self._receive(name), name) for name in receiving]
-        tasks.append(self._spawn("hints", self.hints.run))
-        tasks.append(self._spawn("upkeep", Upkeep(self.store, self.time, self.metrics).run))
-        sending = [d for name, d in self.delivering.items() if name in receiving]
-        deliveries = [self._spawn("delivery", each.run) for each in sending]
+        for name in self.transports:
+            if remote or name in LOCAL:
+                self._start(name)
+        background = [self._spawn("hints", self.hints.run), self._spawn("upkeep", Upkeep(self.store, self.time, self.metrics).run)]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)
         if remote:
             await self.scheduler.start()
@@ -178,11 +202,51 @@ class Service:
             yield
         finally:
             self.scheduler.stop()
-            await _cancel([dispatcher])
+            await cancelled([dispatcher])
             await self.dispatcher.drain(GRACE)
-            await _cancel(deliveries)
-            await asyncio.gather(*(each.drain(FLUSH) for each in sending))
-            await _cancel(tasks)
+            await asyncio.gather(*(self._stop(name) for name in list(self._lines)))
+            await cancelled(background)
+
+    def _start(self, name: str) -> None:
+        """Let a transport receive and send."""
+        self._lines[name] = [self._spawn(f"transport.{name}", self._receive(name), name)]
+        if name in self.delivering:
+            self._lines[name].append(self._spawn(f"delivery.{name}", self.delivering[name].run))
+
+    async def _stop(self, name: str) -> None:
+        """Send what waits for a transport, then let it go."""
+        receiving, *sending = self._lines.pop(name)
+        await cancelled(sending)
+        if name in self.delivering:
+            await self.delivering[name].drain(FLUSH)
+        await cancelled([receiving])
+
+    async def reload(self, config: Config) -> None:
+        """Take over a new, valid config. Turns that run end with the one they began with; only transports that changed are restarted."""
+        fixed = [key for key in FIXED if getattr(config, key) != getattr(self.config, key)]
+        if fixed:
+            log.warning("config.needs_restart", keys=fixed)
+            config = config.model_copy(update={key: getattr(self.config, key) for key in fixed})
+        providers, summariser = providers_of(config, self.time)
+        for provider in dict.fromkeys([*providers, summariser]):
+            self._closing.push_async_callback(provider.close)
+            await provider.prepare()
+        before, after = sections(self.config), sections(config)
+        self.scheduler.stop()
+        for name in [name for name in before if before[name] != after.get(name)]:
+            await self._stop(name)
+            del self._adapters[name], self.transports[name]
+            self.delivering.pop(name, None)
+        changed = [name for name in after if name not in self.transports]
+        for name in changed:
+            self._add(name, after[name])
+        self._compose(config, providers, summariser)
+        self.dispatcher.use(self._work())
+        await self._sync()
+        for name in changed:
+            self._start(name)
+        await self.scheduler.start()
+        log.info("config.reloaded", transports=changed)
 
     def _spawn(self, name: str, factory: Callable[[], Any], transport: str | None = None) -> asyncio.Task[None]:
         down = (lambda reason: self._report(transport, False, reason)) if transport else None
@@ -205,14 +269,18 @@ class Service:
         return Door(
             transport,
             self.store,
-            self._decide,
+            lambda item, sender: self._decide(item, sender),
             self.time,
             self.metrics,
-            self.agent.stop,
+            self._stop_turn,
             lambda up, detail: self._report(transport, up, detail),
             self.bus,
             instant,
         )
+
+    def _stop_turn(self, turn: str) -> None:
+        if turn in self._stops:
+            self._stops[turn].set()
 
     def plan(self, address: Address, text: str) -> tuple[tuple[Part, ...], bool]:
         """A reply in the parts its platform takes, and whether it counts as sent when committed."""
@@ -232,7 +300,9 @@ class Service:
             self.bus.publish(address, Replied(""))
 
     def _report(self, name: str, up: bool, detail: str) -> None:
-        running = self.transports[name]
+        running = self.transports.get(name)
+        if running is None:
+            return  # it was let go
         if up != running.up or (not up and detail != running.detail):
             running.since = self.time.wall()
             (log.info if up else log.warning)("transport.connected" if up else "transport.disconnected", transport=name, detail=detail)
@@ -316,45 +386,8 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-async def _cancel(tasks: Sequence[asyncio.Future[Any]]) -> None:
+async def cancelled(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    """Cancel tasks and wait until they have ended."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-
-
-# Running ---------------------------------------------------------------------------------------------------------
-
-Serve = Callable[[Service], AbstractAsyncContextManager[Listening]]
-
-
-async def run(config: Config, serve: Serve, ready: Callable[[str], None]) -> None:
-    """The daemon's life: until SIGTERM or SIGINT. `serve` opens the web app; `ready` is told the address to open."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, lambda: log.warning("config.unchanged", reason="a changed config takes effect at a restart"))
-    async with Service.open(config, serve=serve) as service:
-        url = service.listening.url if service.listening else ""
-        watchdog = asyncio.create_task(_watchdog(service))
-        notify("READY=1")
-        provider = service.providers[0]
-        log.info("daemon.ready", url=url, provider=provider.name, access=access_line(config.access.unknown))
-        ready(url)
-        waiting = asyncio.ensure_future(stop.wait())
-        await asyncio.wait((waiting, service.failure), return_when=asyncio.FIRST_COMPLETED)
-        notify("STOPPING=1")
-        log.info("daemon.stopping")
-        await _cancel([watchdog, waiting])
-    log.info("daemon.stopped")
-    if service.failure.done():
-        service.failure.result()
-
-
-async def _watchdog(service: Service) -> None:
-    """Tell systemd that all is well as long as the dispatcher comes round."""
-    interval = watchdog_interval()
-    while interval is not None:
-        if service.time.steady() - service.dispatcher.progress < HUNG:
-            notify("WATCHDOG=1")
-        await asyncio.sleep(interval)

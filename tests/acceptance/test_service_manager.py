@@ -1,8 +1,10 @@
 """What the unit relies on: ready, alive and stopping are told to the service manager, and a stop delivers what was taken in."""
 
 import asyncio
+import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,3 +67,22 @@ async def test_ready_alive_stopping_and_every_reply_delivered(tmp_path: Path, mo
             await clew.start()
             await ada.until(lambda: len(ada.replies) == MESSAGES, "a reply to every message")
             assert [reply["in_reply_to"] for reply in ada.replies] == [f"m{number}" for number in range(MESSAGES)]
+
+
+async def test_a_changed_config_is_taken_over_while_it_runs_and_a_broken_one_is_not(tmp_path: Path, mosquitto: Mosquitto) -> None:
+    # P48
+    async with AnthropicEmulator(script=echo) as model:
+        write = partial(write_config, tmp_path, broker_port=mosquitto.port, model_url=model.url, schedule=[])
+        config = write(agent={})
+        async with running(config) as clew, Correspondent("ada").connected(mosquitto.port) as ada:
+            await ada.ask("m1", "before")
+            config.write_text("agent: {system_promt: typo}\n")
+            clew.signal(signal.SIGHUP)
+            await clew.until(lambda: clew.count("config.refused") == 1, "the broken config refused")
+            await ada.ask("m2", "still here")
+            write(agent={"system_prompt": "You are brief."})
+            clew.signal(signal.SIGHUP)
+            await clew.until(lambda: clew.count("config.reloaded") == 1, "the new config taken over")
+            await ada.ask("m3", "after")
+            assert ["You are brief." in str(call.body["system"]) for call in model.calls] == [False, False, True]
+            assert clew.count("transport.connected", transport="mqtt") == 1, "the connection stayed"

@@ -34,6 +34,7 @@ def test_the_unit_restarts_a_crash_and_not_a_bad_config() -> None:  # P48
     assert service["Restart"] == "on-failure"
     assert service["RestartPreventExitStatus"] == "78"
     assert service["StateDirectory"] == "clew"
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
 
 
 def install(*args: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,60 @@
+"""A changed config is taken over whole, while clew runs."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.emulators.scripts import say
+from tests.integration.engine import engine, system_text
+
+BRIEF = "You are brief."
+
+
+@pytest.mark.asyncio
+async def test_new_turns_use_the_new_config_and_running_ones_end_with_their_own(tmp_path: Path) -> None:  # P48
+    async with engine(tmp_path, lambda body: say("so be it")) as world, world.running():
+        held = world.model.hold()
+        await world.desk.accept(world.desk.message("a long question"))
+        await held.reached.wait()
+        world.agent(system_prompt=BRIEF)
+        with capture_logs() as logs:
+            await world.service.reload(world.config)
+        assert [line["transports"] for line in logs if line["event"] == "config.reloaded"] == [[]]
+        assert await world.desk.ask("another one", "bob") == "so be it"
+        held.release()
+        await world.desk.until(lambda: len(world.desk.sent) == 2)
+        first, second = world.replies
+        assert BRIEF not in system_text(first)
+        assert BRIEF in system_text(second)
+        assert await world.desk.ask("and once more") == "so be it"
+        assert BRIEF in system_text(world.replies[-1])
+
+
+@pytest.mark.asyncio
+async def test_only_a_transport_that_changed_is_restarted(tmp_path: Path) -> None:  # P48
+    async with engine(tmp_path) as world, world.running():
+        before = dict(world.service.transports)
+        desk = world.config.transports["desk"]
+        world.config = world.config.model_copy(
+            update={"transports": {**world.config.transports, "desk": desk.model_copy(update={"enabled": False})}}
+        )
+        await world.service.reload(world.config)
+        assert "desk" not in world.service.transports
+        assert await world.service.readiness() == []
+        world.config = world.config.model_copy(update={"transports": {**world.config.transports, "desk": desk}})
+        await world.service.reload(world.config)
+        async with asyncio.timeout(20):
+            assert "answer" in await world.desk.ask("back again?")
+        assert world.service.transports["web"] is before["web"]
+
+
+@pytest.mark.asyncio
+async def test_what_needs_a_restart_is_said_and_left(tmp_path: Path) -> None:  # P48
+    async with engine(tmp_path) as world, world.running():
+        http = world.config.http.model_copy(update={"port": 1})
+        with capture_logs() as logs:
+            await world.service.reload(world.config.model_copy(update={"http": http}))
+        assert [line["keys"] for line in logs if line["event"] == "config.needs_restart"] == [["http"]]
+        assert world.service.config.http == world.config.http
