@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Literal
 
 import structlog
@@ -60,11 +61,17 @@ def setup(level: str, format: Literal["auto", "console", "json"], redact: Redact
     )
 
 
+SHORT = 64
+"""Characters of values that come again and again (event names, ids, transports): what they look like redacted is remembered."""
+
+
 def _redactor(redact: Redact) -> structlog.typing.Processor:
+    remembered = lru_cache(maxsize=2048)(redact)
+
     def clean(value: Any) -> Any:
         match value:
             case str():
-                return redact(value)
+                return remembered(value) if len(value) <= SHORT else redact(value)
             case dict():
                 return {key: clean(each) for key, each in value.items()}
             case list() | tuple():
