@@ -195,9 +195,12 @@ class House:
         path.write_text(json.dumps(values))
         return path
 
-    async def killed_at(self, at: int, points: Sequence[str] = ()) -> list[str]:
-        """Run the turn, killed at point `at` (0: not at all), then restart and compare. Returns the points that were passed."""
-        folder, name, port = self.folder / f"{self.kind}{at}", f"ada{at}", free_port()
+    async def killed_at(self, at: int, points: Sequence[str] = (), then: int | None = None) -> list[str]:
+        """Run the turn, killed at point `at` (0: not at all), then restart and compare. Returns the points that were passed.
+
+        then: the restart is itself killed at this point of its own (0: it is not, and its points are returned), and followed by another.
+        """
+        folder, name, port = self.folder / f"{self.kind}{at}-{then}", f"ada{at}-{then}", free_port()
         path, client = self.config(folder, name, port), self.client(name, port)
         self.model.calls = 0
         async with online([client]), asyncio.TaskGroup() as group:
@@ -206,9 +209,14 @@ class House:
                 await saying  # a broker has it before the daemon starts; a caller of the webhook tries until there is one
             status = await self.daemons.run(folder, path, at, END[self.kind])
             assert status == (-signal.SIGKILL if at else 0), (folder / "log").read_text()
+            passed = read_points(folder)
+            if then is not None:
+                (folder / "points").write_text("")
+                status = await self.daemons.run(folder, path, then, END[self.kind])
+                assert status == (-signal.SIGKILL if then else 0), (folder / "log").read_text()
+                passed = read_points(folder)
             await self._restarted(folder, path, client)
-        passed = (folder / "points").read_text().splitlines()
-        self._check(folder, client, at, points or passed)
+        self._check(folder, client, at, points or passed, twice=bool(then))
         return passed
 
     async def _restarted(self, folder: Path, path: Path, client: Client) -> None:
@@ -224,7 +232,7 @@ class House:
             assert await store.verify_session(session.id) == []
             assert await store.check() == []
 
-    def _check(self, folder: Path, client: Client, at: int, points: Sequence[str]) -> None:
+    def _check(self, folder: Path, client: Client, at: int, points: Sequence[str], *, twice: bool) -> None:
         where = f"killed at {at}: {points[at - 1] if at else 'nothing'}"
         noted = [number for number, point in enumerate(points, 1) if point == "committed record"]
         interrupted = noted[0] <= at < noted[1]
@@ -232,9 +240,13 @@ class House:
         effects = stamp.stamps(folder)
         assert len(effects) <= 1 if interrupted else len(effects) == 1, where
         assert client.differing == [], where
-        assert client.repeats == 0 or points.index("before send") < at - 1 <= points.index("committed settle"), where
+        assert client.repeats == 0 or twice or points.index("before send") < at - 1 <= points.index("committed settle"), where
         answered = points.index("committed finish") + 1
-        assert self.model.calls == 2 if at == 0 or at >= answered else self.model.calls in (2, 3), where
+        assert self.model.calls == 2 if at == 0 or at >= answered else 2 <= self.model.calls <= 3 + twice, where
+
+
+def read_points(folder: Path) -> list[str]:
+    return (folder / "points").read_text().splitlines()
 
 
 def read(path: Path) -> Config:
@@ -276,3 +288,16 @@ async def test_killed_at_any_point_the_turn_ends_as_if_it_had_not_been(
         print("\n".join(points))
         for at in range(1, len(points) + 1):
             assert (await home.killed_at(at, points)) == points[:at]
+
+
+async def test_killed_again_at_any_point_of_the_restart_it_ends_so_too(
+    tmp_path: Path, mosquitto: Mosquitto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # P42 P43 P48
+    async with house(tmp_path, "mqtt", mosquitto, monkeypatch) as home:
+        await subscribed(home)
+        points = await home.killed_at(0)
+        first = points.index("after call") + 1  # the call took effect, and nothing says so yet
+        again = await home.killed_at(first, points, then=0)
+        for then in range(1, len(again) + 1):
+            assert await home.killed_at(first, points, then) == again[:then]
