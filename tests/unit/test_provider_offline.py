@@ -54,6 +54,18 @@ def test_recall_without_a_word_in_common_is_still_shown() -> None:
     assert "blue door" in answer(ask("und wo ist er?", SystemBlock("recall", RECALL)))
 
 
+def test_what_was_said_in_view_is_quoted_and_empty_words_are_not() -> None:
+    said = [f"{HEAD}The spare key is under the pot.", f"{HEAD}Where is the spare key?", f"{HEAD}Where is the spare key?"]
+    talk = [PromptMessage("user", (Text(each),)) for each in said]
+    talk.insert(2, PromptMessage("assistant", (Text(f"{NOTHING_FOUND} {HOW_TO}"),)))
+    recall = SystemBlock("recall", RECALL.replace("clew: noted", f"clew: {NOTHING_FOUND}\n> Ada: Where is the spare key?"))
+    lines = answer(Request((recall,), tuple(talk))).splitlines()
+    assert [line for line in lines if line.startswith("- ")] == [
+        "- The spare key is under the pot.",
+        "- Ada: the cellar key hangs behind the blue door",
+    ]
+
+
 def test_it_says_that_no_model_is_configured() -> None:
     for request in (ask("hello"), Request((), ()), Request((), (PromptMessage("user", (ToolResult("a", "t", "r"),)),))):
         assert answer(request) == f"{NOTHING_FOUND} {HOW_TO}"

@@ -48,7 +48,8 @@ class Settings(Section):
 
 def answer(request: Request) -> str:
     """What can be said to the newest words of the user without a model."""
-    quotes = _quotes(_asked(request), _remembered(request))
+    asked = _asked(request)
+    quotes = _quotes(asked, ((line, recalled) for line, recalled in _remembered(request) if not _empty(line, asked)))
     if not quotes:
         return f"{NOTHING_FOUND} {HOW_TO}"
     return "\n".join([NO_MODEL, "", *(f"- {quote}" for quote in quotes), "", HOW_TO])
@@ -137,6 +138,15 @@ def _remembered(request: Request) -> Iterator[tuple[str, bool]]:
         if part.kind in ("notes", "summary"):
             lines = (line for line in sentences(part.text) if not (_SECTION.match(line) or line.startswith("[")))
             yield from ((line, False) for line in lines)
+    for message in request.messages[:-1]:
+        if message.role == "user" and (said := _HEAD.sub("", _words(message))):
+            yield from ((line, False) for line in sentences(said))
+
+
+def _empty(line: str, asked: str) -> bool:
+    """Whether a line says nothing: clew's own words without a model, or the very question again."""
+    said, question = line.strip(), asked.strip()
+    return any(words in line for words in (NO_MODEL, NOTHING_FOUND, HOW_TO)) or said == question or said.endswith(f": {question}")
 
 
 def _quotes(asked: str, remembered: Iterator[tuple[str, bool]]) -> list[str]:
