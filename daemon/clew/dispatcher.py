@@ -16,8 +16,9 @@ from clew.supervise import STORE_WAIT, patiently
 
 log = structlog.get_logger()
 
-LEASE = 24 * 3600.0
-"""Seconds. One process holds the file, so a lease ends by a restart, which voids all; it only has to outlast any turn."""
+LEASE = 100 * 365 * 24 * 3600.0
+"""Seconds. One process holds the file, so a lease ends by a restart, which voids all; it has to outlast any turn and any jump of
+the wall clock (a machine without a battery wakes in 1970)."""
 LOOK = 5.0
 """Seconds between looks at the inbox when nothing was reported."""
 RISKY_WAITS = 10.0

@@ -1,7 +1,8 @@
 """Scheduled prompts: from the clock to the inbox. `jobs.next_at` is the only state; APScheduler merely wakes us."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
@@ -16,14 +17,15 @@ from clew.errors import NotFound
 from clew.metrics import Metrics
 from clew.store import Job
 from clew.store.sqlite import SqliteStore
+from clew.supervise import supervise
 from clew.transport import Address
 
 log = structlog.get_logger()
 
 ON_TIME = 60.0
 """Seconds by which a run may be late without being a missed one."""
-LOOK = 60
-"""Seconds between looks at the jobs whatever the timers say: clocks jump and machines sleep."""
+LOOK = 30.0
+"""Seconds, of a clock that never jumps, between looks at the jobs whatever the timers say: clocks are set and machines sleep."""
 NEW_AT = 3600.0
 """Seconds by which the `at` of a new entry without `grace` may have passed and still run."""
 CATCH_UP = 100
@@ -78,6 +80,7 @@ class Scheduler:
         self._metrics = metrics
         self._entries = tuple(entries)
         self._timers = AsyncIOScheduler(timezone=UTC)
+        self._looking: asyncio.Task[None] | None = None
 
     async def sync(self) -> None:
         """Bring the stored jobs in line with the config; a changed entry starts its clock anew."""
@@ -101,26 +104,42 @@ class Scheduler:
             trigger = _Waking(Entry.model_validate_json(job.spec), self._zone, job.next_at)
             # The default grace of one second would drop a wake-up on a busy machine.
             self._timers.add_job(self.fire_due, trigger, id=job.name, misfire_grace_time=None, coalesce=True)
-        self._timers.add_job(
-            self.fire_due,
-            "interval",
-            seconds=LOOK,
-            id="look",
-            misfire_grace_time=None,
-            next_run_time=datetime.now(UTC) + timedelta(seconds=0.1),
-        )
         self._timers.start()
+        self._looking = asyncio.create_task(supervise("scheduler", self._look), name="scheduler")
+        self._looking.add_done_callback(_seen)
+
+    async def _look(self) -> None:
+        await asyncio.sleep(0.1)
+        while True:
+            await self.fire_due()
+            await asyncio.sleep(LOOK)
 
     def stop(self) -> None:
         if self._timers.running:
             self._timers.shutdown(wait=False)
+        if self._looking is not None:
+            self._looking.cancel()
 
     async def fire_due(self) -> None:
         """Put every run that is due into its chat's lane."""
         now = self._time.wall()
         for job in await self._store.jobs():
-            if job.enabled and job.next_at is not None and job.next_at <= now:
+            if not job.enabled or job.next_at is None:
+                continue
+            if job.next_at > now:
+                await self._mind_the_clock(job, job.next_at, now)
+            else:
                 await self._fire(job, job.next_at, now)
+
+    async def _mind_the_clock(self, job: Job, next_at: float, now: float) -> None:
+        """Where the clock went back, take the instants in between for what they are: still to come."""
+        entry = Entry.model_validate_json(job.spec)
+        if entry.every is not None:
+            nearest: float | None = now + (next_at - now) % entry.every if next_at > now + entry.every else None
+        else:
+            nearest = next(upcoming(entry, now, self._zone), None)
+        if nearest is not None and nearest < next_at:
+            await self._store.set_job_back(job.name, nearest)
 
     async def _fire(self, job: Job, first: float, now: float) -> None:
         entry = Entry.model_validate_json(job.spec)
@@ -168,6 +187,12 @@ def plan(due: Sequence[float], now: float, entry: Entry) -> tuple[list[float], l
     else:
         caught_up = []
     return [*caught_up, *on_time], [instant for instant in late if instant not in caught_up]
+
+
+def _seen(task: asyncio.Task[None]) -> None:
+    """A store that is lost ends the daemon through the dispatcher; here it only must not count as unseen."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _newest(instants: Iterator[float], count: int) -> list[float]:

@@ -36,7 +36,8 @@ def due(db: sqlite3.Connection, now: float) -> list[Job]:
 def fire(db: sqlite3.Connection, job: str, instant: float, next_at: float | None, now: float, text: str, deliver_to: Address) -> bool:
     """Put the run of `job` at `instant` into its chat's lane and move the clock. False: that instant had its run."""
     moved = db.execute("UPDATE jobs SET next_at = ? WHERE name = ? AND next_at <= ?", (next_at, job, instant)).rowcount
-    ran = db.execute("SELECT 1 FROM job_runs WHERE job = ? AND instant = ?", (job, instant)).fetchone()
+    # One that was missed comes again where the clock was put back.
+    ran = db.execute("SELECT 1 FROM job_runs WHERE job = ? AND instant = ? AND outcome <> 'missed'", (job, instant)).fetchone()
     if not moved or ran:
         return False
     return run_now(db, job, instant, now, text, deliver_to)
@@ -61,7 +62,11 @@ def run_now(db: sqlite3.Connection, job: str, instant: float, now: float, text: 
             now,
         ),
     )
-    db.execute("INSERT INTO job_runs (job, instant, outcome, at) VALUES (?, ?, 'fired', ?)", (job, instant, now))
+    db.execute(
+        "INSERT INTO job_runs (job, instant, outcome, at) VALUES (?, ?, 'fired', ?)"
+        " ON CONFLICT (job, instant) DO UPDATE SET outcome = excluded.outcome, at = excluded.at",
+        (job, instant, now),
+    )
     return True
 
 
@@ -98,3 +103,8 @@ def _chat(db: sqlite3.Connection, address: Address, now: float) -> int:
     )
     row = db.execute("SELECT id FROM chats WHERE address = ?", (str(address),)).fetchone()
     return int(row[0])
+
+
+def set_back(db: sqlite3.Connection, job: str, next_at: float) -> None:
+    """The clock went back: the next run is earlier than it seemed."""
+    db.execute("UPDATE jobs SET next_at = ? WHERE name = ? AND next_at > ?", (next_at, job, next_at))

@@ -18,6 +18,10 @@ _FIRST = (
 """That a row of `outbox AS o` is the first of its lane."""
 
 
+LONGEST_WAIT = 600.0
+"""Seconds; no delivery is put off for longer, so one that is due later was put off by a clock that has gone back since: it is due."""
+
+
 def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> str:
     """Store a reply. Returns its id."""
     identifier, number = _insert(db, reply, "sent" if reply.instant else "pending", session, turn, now)
@@ -91,17 +95,18 @@ def claim(db: sqlite3.Connection, transport: str, now: float) -> Delivery | None
     """The oldest delivery that is due and first in its lane."""
     row = db.execute(
         f"UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE number ="
-        f" (SELECT number FROM outbox AS o WHERE transport = ? AND state = 'pending' AND next_at <= ? AND {_FIRST}"
+        f" (SELECT number FROM outbox AS o WHERE transport = ? AND state = 'pending' AND (next_at <= ? OR next_at > ?) AND {_FIRST}"
         f"  ORDER BY next_at, number LIMIT 1) RETURNING {_COLUMNS}",
-        (transport, now),
+        (transport, now, now + LONGEST_WAIT),
     ).fetchone()
     return _delivery(row) if row else None
 
 
-def next_due(db: sqlite3.Connection, transport: str) -> float | None:
+def next_due(db: sqlite3.Connection, transport: str, now: float) -> float | None:
     """When the next delivery of `transport` that is first in its lane is due."""
-    sql = f"SELECT min(next_at) FROM outbox AS o WHERE transport = ? AND state = 'pending' AND {_FIRST}"
-    row = db.execute(sql, (transport,)).fetchone()
+    due = "CASE WHEN next_at > ? THEN ? ELSE next_at END"
+    sql = f"SELECT min({due}) FROM outbox AS o WHERE transport = ? AND state = 'pending' AND {_FIRST}"
+    row = db.execute(sql, (now + LONGEST_WAIT, now, transport)).fetchone()
     return None if row[0] is None else float(row[0])
 
 

@@ -206,7 +206,7 @@ class SqliteStore:
         """The next delivery that is due, else when the next one is, None if none waits."""
 
         def due(db: sqlite3.Connection) -> tuple[bool, float | None]:
-            at = outbox.next_due(db, transport)
+            at = outbox.next_due(db, transport, now)
             return at is not None and at <= now, at
 
         return await self._db.write_if(due, outbox.claim, transport, now)
@@ -281,6 +281,9 @@ class SqliteStore:
 
     async def missed(self, job: str, instants: Sequence[float], next_at: float | None, now: float) -> None:
         await self._db.write(jobs.missed, job, instants, next_at, now)
+
+    async def set_job_back(self, job: str, next_at: float) -> None:
+        await self._db.write(jobs.set_back, job, next_at)
 
     async def job_history(self, job: str, limit: int) -> list[dict[str, Any]]:
         return await self._db.read(jobs.history, job, limit)
