@@ -21,7 +21,7 @@ LEASE = 100 * 365 * 24 * 3600.0
 the wall clock (a machine without a battery wakes in 1970)."""
 LOOK = 5.0
 """Seconds between looks at the inbox when nothing was reported."""
-RISKY_WAITS = 10.0
+RISKY_WAITS = 3.0
 """Seconds after a start in which a turn that may have brought the process down lets all others go first. Then they wait for it: under
 a steady load it would never run otherwise."""
 ATTEMPTS = 5
