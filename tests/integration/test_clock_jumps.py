@@ -1,5 +1,6 @@
 """The wall clock jumps by a day, forward or back: turns, deliveries and jobs take no notice of it, or make up for it at once."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ async def test_a_job_runs_once_per_instant_whatever_the_clock_does(tmp_path: Pat
         assert len({instant for instant, _ in done}) == len(done)
         instants = sorted(instant for instant, outcome in done if outcome == "done")
         assert instants[: len(ahead)] == [instant for instant, _ in ahead]
-        gaps = [later - earlier for earlier, later in zip(instants, instants[1:], strict=False)]
+        gaps = [later - earlier for earlier, later in pairwise(instants)]
         assert all(gap <= DAY + HOUR for gap in gaps), gaps
         assert instants[-1] > clock.at - DAY - HOUR
 
