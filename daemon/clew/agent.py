@@ -202,11 +202,36 @@ class Agent:
         await self._finish_tools(turn, calls)
 
     async def _finish_tools(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
-        ran = [_switched_off(call) for call in calls] if turn.claim.risky else await self._tools.run(calls, self._tool_context(turn))
+        if turn.claim.risky:
+            ran = [_switched_off(call) for call in calls]
+        elif (finished := await self._run_until_stopped(turn, calls)) is None:
+            await self._interrupted(turn, calls)
+            raise Stopped
+        else:
+            ran = finished
         now = self._time.wall()
         results = tuple(NewMessage("tool", (_result(each),), now) for each in ran)
         states = tuple(ToolState(r.call.id, r.call.name, r.call.arguments, "denied" if r.denied else "done", now) for r in ran)
         await self._record(turn, self._step(turn, results, tools=states))
+
+    async def _run_until_stopped(self, turn: _Turn, calls: Sequence[ToolCall]) -> list[Ran] | None:
+        """What the calls came to; None if the turn was stopped while they ran."""
+        running = asyncio.ensure_future(self._tools.run(calls, self._tool_context(turn)))
+        stopping = asyncio.ensure_future(turn.stop.wait())
+        try:
+            await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+            return running.result() if running.done() else None
+        finally:
+            running.cancel()
+            stopping.cancel()
+            await asyncio.gather(running, stopping, return_exceptions=True)
+
+    async def _interrupted(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
+        """Store that nobody knows what came of these calls."""
+        now = self._time.wall()
+        results = tuple(NewMessage("tool", (ToolResult(c.id, c.name, INTERRUPTED, is_error=True),), now) for c in calls)
+        states = tuple(ToolState(c.id, c.name, c.arguments, "interrupted", now) for c in calls)
+        await self._record(turn, Step(messages=results, tools=states))
 
     async def _settle_interrupted(self, turn: _Turn) -> None:
         """After a crash between a call and its result: run it again if that is harmless, else say that nobody knows."""
@@ -217,10 +242,7 @@ class Agent:
         missing = [call for call in (asked.calls if asked else ()) if call.id not in answered]
         lost = [call for call in missing if not self._tools.idempotent(call.name)]
         if lost:
-            now = self._time.wall()
-            results = tuple(NewMessage("tool", (ToolResult(c.id, c.name, INTERRUPTED, is_error=True),), now) for c in lost)
-            states = tuple(ToolState(c.id, c.name, c.arguments, "interrupted", now) for c in lost)
-            await self._record(turn, Step(messages=results, tools=states))
+            await self._interrupted(turn, lost)
         if again := [call for call in missing if call not in lost]:
             await self._finish_tools(turn, again)
 

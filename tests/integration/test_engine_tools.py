@@ -144,6 +144,28 @@ async def test_a_long_result_is_cut_to_its_limit(tmp_path: Path) -> None:  # P1
         assert text == "x" * 20_000 + "\n[… 30000 more characters were left out]"
 
 
+@pytest.mark.asyncio
+async def test_stop_ends_a_turn_whose_tool_hangs_and_the_thread_goes_on(tmp_path: Path) -> None:  # P11, P44
+    running = asyncio.Event()
+
+    async def hangs(context: ToolContext, note: str) -> str:
+        running.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    async with engine(tmp_path, calling(("hang", {})), tools=[tool("hang", hangs)]) as world, world.running():
+        first = world.desk.message("hang")
+        await world.desk.accept(first)
+        async with asyncio.timeout(20):
+            await running.wait()
+        await world.desk.accept(world.desk.message("/stop"))
+        await world.desk.until(lambda: len(world.desk.sent) == 2)
+        assert {delivery.text for delivery in world.desk.sent} == {"Stopping.", "Stopped."}
+        world.model.script = lambda body: say("as you like")
+        assert await world.desk.ask("and now?") == "as you like"
+        assert "unknown" in dict(results(world.replies[-1]))["c1_0"]
+
+
 # After a crash ---------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,9 @@ from clew.tools.approver import decide
 
 log = structlog.get_logger()
 
+LONGEST = 120.0
+"""Seconds that one call may take."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -54,9 +57,13 @@ class ToolRunner:
         except (ValueError, RecursionError) as error:
             return _error(call, f"The arguments of {call.name} are wrong: {_plain(error)}")
         try:
-            answer = await tool.run(context, arguments)
+            async with asyncio.timeout(LONGEST):
+                answer = await tool.run(context, arguments)
         except ToolError as error:
             return _error(call, str(error))
+        except TimeoutError:
+            log.warning("tool.failed", tool=call.name, err=f"no answer within {LONGEST:.0f} s")
+            return _error(call, f"The tool {call.name} gave no answer within {LONGEST:.0f} seconds. Whether it took effect is unknown.")
         except Exception as error:
             log.warning("tool.failed", tool=call.name, err=f"{type(error).__name__}: {error}")
             return _error(call, f"The tool {call.name} failed ({type(error).__name__}).")
