@@ -39,7 +39,7 @@ _OTHER_WEIGHTS: tuple[tuple[re.Pattern[str], int], ...] = (
     (re.compile("[\u3000-\uabff\uf900-\ufdff\ufe10-\uffff]"), 110),
     (re.compile("[\uac00-\ud7ff]"), 145),
 )
-CACHED_CHARS = 4_000
+CACHED_CHARS = 2_000
 """Characters up to which the estimate of a text is remembered: a window's messages are measured again for every call."""
 
 
@@ -63,7 +63,7 @@ def _measured(text: str) -> int:
     return max(-(-size // 100), -(-len(data) // 3))
 
 
-_remembered = lru_cache(maxsize=8192)(_measured)
+_remembered = lru_cache(maxsize=4096)(_measured)
 
 
 def guard(text: str) -> int:
