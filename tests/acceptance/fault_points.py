@@ -94,6 +94,7 @@ def _behind_acknowledgement(reach: Callable[[str], None]) -> None:
 
     def acknowledged(self: Connection, packet: Any) -> None:
         acknowledge(self, packet)
+        self._client.loop_write()  # the event loop would do it in its next round: a kill must find it gone
         reach("acknowledged")
 
     Connection.acknowledge = acknowledged  # type: ignore[method-assign]
