@@ -97,7 +97,7 @@ async def test_a_reply_that_is_due_while_the_broker_is_away_arrives_once_when_it
         mosquitto.stop()
         await house.clew.until(lambda: house.clew.count("transport.disconnected", transport="mqtt") > 0, "the loss of the broker")
         hold.release()
-        await house.clew.until(lambda: house.clew.count("outbox.retry") > 0, "a first try")
+        await house.clew.until(lambda: house.clew.count("turn.finished") == 1, "the reply stored")
         mosquitto.start()
         async with house.ada.connected(mosquitto.port):
             await house.ada.reply_to("m1")
