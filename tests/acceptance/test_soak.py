@@ -199,12 +199,6 @@ async def talk(line: Line, first: int, count: int) -> None:
             group.create_task(speak())
 
 
-def report(samples: Sequence[Sample]) -> None:
-    for each in samples:
-        print(each)
-    print(f"slope behind the warm-up: {slope(samples):.2f} MB per 10,000 turns")
-
-
 @forms
 async def test_weeks_of_talk_leave_nothing_behind(tmp_path: Path, turns: int) -> None:  # P49, BO-045
     step = turns // SAMPLES
@@ -216,8 +210,9 @@ async def test_weeks_of_talk_leave_nothing_behind(tmp_path: Path, turns: int) ->
             await asyncio.sleep(0)
             reader.cancel()  # a client that vanishes while it is told the history
             samples.append(sample((part + 1) * step, tmp_path))
+            print(samples[-1], flush=True)
         warm = samples[int(SAMPLES * WARM_UP) :]
-        report(warm)
+        print(f"slope behind the warm-up: {slope(warm):.2f} MB per 10,000 turns")
         session = await running.store.current_session("line:chat0")
         assert session is not None
         assert await running.store.compactions(session)
