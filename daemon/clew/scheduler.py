@@ -143,12 +143,10 @@ class Scheduler:
 
     async def _fire(self, job: Job, first: float, now: float) -> None:
         entry = Entry.model_validate_json(job.spec)
-        later = takewhile(lambda instant: instant <= now, upcoming(entry, first, self._zone))
-        due = [first, *_newest(later, CATCH_UP)]
+        due, following = await asyncio.to_thread(self._since, entry, first, now)
         runs, missed = plan(due, now, entry)
         if runs and entry.overlap == "skip" and await self._store.job_runs(job.name):
             runs, missed = [], sorted([*missed, *runs])
-        following = next((i for i in upcoming(entry, due[-1], self._zone) if i > now), None)
         if missed:
             log.warning("cron.missed", job=job.name, instants=len(missed), newest=_stamp(missed[-1]))
             self._metrics.cron_runs.labels(job.name, "missed").inc(len(missed))
@@ -160,6 +158,11 @@ class Scheduler:
             if await self._store.fire(job.name, run, after, now, text, Address.parse(entry.deliver_to)):
                 log.info("cron.fired", job=job.name, instant=_stamp(run))
                 self._metrics.cron_runs.labels(job.name, "fired").inc()
+
+    def _since(self, entry: Entry, first: float, now: float) -> tuple[list[float], float | None]:
+        """(the instants from `first` until now, the one after that). After a long absence they are many, so not on the loop."""
+        due = [first, *_newest(takewhile(lambda instant: instant <= now, upcoming(entry, first, self._zone)), CATCH_UP)]
+        return due, next((instant for instant in upcoming(entry, due[-1], self._zone) if instant > now), None)
 
     async def run_now(self, name: str) -> None:
         """Run a job once, now, beside its clock. Raises NotFound."""

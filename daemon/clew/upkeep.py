@@ -11,7 +11,7 @@ EVERY = 10.0
 
 
 class Upkeep:
-    """Expired cache entries go, gauges are brought up to date."""
+    """Expired cache entries go, the store's log is kept short, gauges are brought up to date."""
 
     def __init__(self, store: SqliteStore, time: Time, metrics: Metrics) -> None:
         self._store = store
@@ -28,5 +28,6 @@ class Upkeep:
         self._metrics.inbox_pending.set(counts["inbox_new"])
         self._metrics.outbox_pending.set(counts["outbox_pending"])
         self._metrics.outbox_dead.set(counts["outbox_dead"])
+        await self._store.bound_log()
         if counts["cache_expired"]:
             await self._store.expire_cache(self._time.wall())

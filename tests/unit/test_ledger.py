@@ -16,11 +16,11 @@ def test_the_answer_becomes_the_narrative_with_its_sources_and_date() -> None:  
     assert report == Report(added=("They said hello.",))
 
 
-def test_a_revision_takes_the_place_of_the_narrative_and_stands_on_both() -> None:  # P15 P21, BO-011, BO-012
+def test_a_revision_takes_the_place_of_the_narrative_and_stands_on_the_new_messages() -> None:  # P15 P21, BO-011, BO-012
     ledger, report = revise((NARRATIVE, DECISION), numbered(3).window()[2:], "They chose SQLite.")
     assert [entry.kind for entry in ledger] == ["decision", "narrative"]
     assert ledger[1].text == "They chose SQLite."
-    assert ledger[1].sources == ("m1", "m2", "m3")
+    assert ledger[1].sources == ("m3",)
     assert report == Report(changed=("They chose SQLite.",), dropped=("They chose a store.",))
 
 

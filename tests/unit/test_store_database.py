@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from clew.context.view import window
 from clew.errors import StoreError
 from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
@@ -158,3 +159,30 @@ async def test_what_waits_when_the_store_is_closed_is_committed_first(tmp_path: 
         await asyncio.gather(*waiting, return_exceptions=True)
     async with opened(tmp_path) as store:
         assert (await store.counts(NOW))["inbox_new"] == 200
+
+
+@pytest.mark.asyncio
+async def test_the_log_is_written_back_while_others_read(tmp_path: Path) -> None:  # BO-045
+    async with opened(tmp_path) as store:
+        for number in range(20):
+            await turn(store, str(number), "hello world " * 200, "answer " * 200)
+        log = tmp_path / "clew.db-wal"
+        assert log.stat().st_size > 0
+        readings = [asyncio.create_task(store.history("desk:ada", 0, 100)) for _ in range(20)]
+        await store._db.checkpoint()
+        assert log.stat().st_size == 0
+        assert {len(each) for each in await asyncio.gather(*readings)} == {40}
+
+
+@pytest.mark.asyncio
+async def test_a_damaged_row_is_left_out_and_its_thread_goes_on(tmp_path: Path) -> None:  # P6, BO-004
+    async with opened(tmp_path) as store:
+        claimed = await turn(store, "1", "hello", "answer")
+        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+        database.execute("DROP TRIGGER messages_append_only")
+        database.execute('UPDATE messages SET blocks = \'[{"kind": "nonsense"}]\' WHERE seq = 2')
+        database.close()
+        rows = await store.view(claimed.session)
+        assert [message.blocks for message in rows.messages][1] == ()
+        assert len(window(rows.messages)) == 1
+        assert window(rows.messages).repairs == (f"message {rows.messages[1].id}: nothing in it can be read",)

@@ -41,13 +41,14 @@ class Report:
 def revise(ledger: Ledger, demoted: Sequence[Rendered], answer: str, known: Collection[str] = ()) -> tuple[Ledger, Report]:
     """The ledger after the summariser answered to the newly demoted messages.
 
-    The answer is one narrative that takes the place of the previous one; its sources are those of both. `known`: secrets of
-    this installation, which it must not hold.
+    The answer is one narrative that takes the place of the previous one; its sources are the new
+    messages; those of earlier revisions stand in the compactions before it. `known`: secrets of this installation, which it must not
+    hold.
     """
     text = redact(answer.strip(), known)
     rows = [row for message in demoted for row in message.rows]
     before = next((entry for entry in ledger if entry.kind == "narrative"), None)
-    sources = tuple(dict.fromkeys([*(before.sources if before else ()), *(row.id for row in rows)]))
+    sources = tuple(dict.fromkeys(row.id for row in rows))
     entry = Entry("narrative", text, date=max((row.at for row in rows), default=0.0), sources=sources)
     others = tuple(each for each in ledger if each.kind != "narrative")
     report = Report(changed=(text,), dropped=(before.text,)) if before else Report(added=(text,))

@@ -73,6 +73,8 @@ class _Builder:
             self._add_result(row)
             return
         self.close()
+        if not row.blocks:
+            self.repairs.append(f"message {row.id}: nothing in it can be read")
         blocks = tuple(self._kept(row))
         if row.role == "assistant" and row.calls:
             names = {call_id: self._unique(call_id, row.seq) for call_id in dict.fromkeys(call.id for call in row.calls)}

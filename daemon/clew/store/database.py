@@ -107,6 +107,15 @@ class Database:
         except sqlite3.Error as error:
             raise _for_people(error) from error
 
+    async def checkpoint(self) -> None:
+        """Write the log back into the file and empty it, the readers held for that moment: while one of them reads, it only grows."""
+        held = [await self._readers.get() for _ in range(READERS)]
+        try:
+            await _run(self._writer, lambda db: db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())
+        finally:
+            for reader in held:
+                self._readers.put_nowait(reader)
+
     async def close(self) -> None:
         """Commit what still waits, then close."""
         self._closing = True

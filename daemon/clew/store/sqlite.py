@@ -45,6 +45,9 @@ from clew.store.database import Database
 from clew.store.indexing import Indexer
 from clew.transport import Address, Delivery, Inbound, Receipt
 
+LONGEST_LOG = 16 * 2**20
+"""Bytes of SQLite's write-ahead log from which on it is written back at the next look."""
+
 
 class Changes:
     """Something that changes now and then. `version` grows with every change."""
@@ -75,7 +78,8 @@ class SqliteStore:
     arrivals: there may be a turn to claim. deliveries: there may be something to send.
     """
 
-    def __init__(self, database: Database, index: Indexer) -> None:
+    def __init__(self, path: Path, database: Database, index: Indexer) -> None:
+        self._path = path
         self._db = database
         self._index = index
         self._any = Changes()
@@ -86,7 +90,7 @@ class SqliteStore:
     async def open(cls, path: Path, now: float, *, read_only: bool = False, known: Collection[str] = ()) -> Self:
         """Open and migrate. `known`: secrets of this installation, kept out of the search index. Raises StoreError with what to do."""
         index = Indexer(known)
-        store = cls(await Database.open(path, now, index, read_only=read_only), index)
+        store = cls(path, await Database.open(path, now, index, read_only=read_only), index)
         if not read_only and not await store._db.read(index.is_current):
             await store._db.write(lambda db: transcript.rebuild(db, index.version(db)))
         return store
@@ -356,6 +360,12 @@ class SqliteStore:
     async def backup(self, path: Path) -> int:
         """Copy everything to the new file `path` while others go on. Returns its size in bytes. Raises StoreError."""
         return await self._db.read(backup.backup, path)
+
+    async def bound_log(self) -> None:
+        """Write SQLite's log back into the file when it has grown."""
+        log = self._path.with_name(f"{self._path.name}-wal")
+        if await asyncio.to_thread(lambda: log.exists() and log.stat().st_size > LONGEST_LOG):
+            await self._db.checkpoint()
 
     async def probe(self) -> None:
         """Raises StoreError unless the store can be read."""

@@ -15,9 +15,13 @@ COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
 
 
 def message(row: Sequence[Any]) -> Message:
-    """A row of COLUMNS as a message."""
+    """A row of COLUMNS as a message. Blocks that are damaged are left out: one bad row must not end its thread."""
     identifier, seq, role, blocks, at, sender, sender_name, turn = row
-    return Message(identifier, seq, role, blocks_from_json(blocks), at, sender, sender_name, turn)
+    try:
+        kept = blocks_from_json(blocks)
+    except ValueError:
+        kept = ()
+    return Message(identifier, seq, role, kept, at, sender, sender_name, turn)
 
 
 def append(db: sqlite3.Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]) -> tuple[Message, ...]:
