@@ -75,7 +75,8 @@ class Changes:
 class SqliteStore:
     """One file. Open it with `open`, close it with `close` (its connections live in threads).
 
-    arrivals: there may be a turn to claim. deliveries: there may be something to send.
+    arrivals: there may be a turn to claim. deliveries: there may be something to send. turns_left, next_due: what the last claim left to
+    claim, so that nobody has to look again; next_due by transport, None for nothing.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer) -> None:
@@ -85,6 +86,8 @@ class SqliteStore:
         self._any = Changes()
         self.arrivals = Changes()
         self.deliveries = Changes()
+        self.turns_left = False
+        self.next_due: dict[str, float | None] = {}
 
     @classmethod
     async def open(cls, path: Path, now: float, *, read_only: bool = False, known: Collection[str] = ()) -> Self:
@@ -135,7 +138,11 @@ class SqliteStore:
         return interrupted, await self._db.write(outbox.recover, idempotent, now)
 
     async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False) -> Claim | None:
-        return await self._db.write_if(lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first)
+        def take(db: sqlite3.Connection) -> tuple[Claim | None, bool]:
+            return turns.claim(db, owner, now, lease, merging, risky_first), turns.claimable(db, now)
+
+        found, self.turns_left = await self._db.write_if(lambda db: (turns.claimable(db, now), (None, False)), take)
+        return found
 
     async def steer(self, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
         """Messages that arrived in the chat of a running turn, taken into it. Raises LeaseLost."""
@@ -146,8 +153,12 @@ class SqliteStore:
         return await self._db.write(turns.record, claim, step)
 
     async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
-        result = await self._db.write(turns.finish, claim, outcome, replies, now)
-        await self._notify(self.arrivals, *([] if all(reply.instant for reply in replies) else [self.deliveries]))
+        def end(db: sqlite3.Connection) -> tuple[tuple[str, ...], bool]:
+            return turns.finish(db, claim, outcome, replies, now), turns.claimable(db, now)
+
+        result, self.turns_left = await self._db.write(end)
+        sending = [] if all(reply.instant for reply in replies) else [self.deliveries]
+        await self._notify(*([self.arrivals] if self.turns_left else []), *sending)
         return result
 
     async def release(self, claim: Claim) -> None:
@@ -209,15 +220,23 @@ class SqliteStore:
     async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | float | None:
         """The next delivery that is due, else when the next one is, None if none waits."""
 
-        def due(db: sqlite3.Connection) -> tuple[bool, float | None]:
+        def look(db: sqlite3.Connection) -> tuple[bool, tuple[None, float | None]]:
             at = outbox.next_due(db, transport, now)
-            return at is not None and at <= now, at
+            return at is not None and at <= now, (None, at)
 
-        return await self._db.write_if(due, outbox.claim, transport, now)
+        def take(db: sqlite3.Connection) -> tuple[Delivery | None, float | None]:
+            return outbox.claim(db, transport, now), outbox.next_due(db, transport, now)
+
+        found, self.next_due[transport] = await self._db.write_if(look, take)
+        return found or self.next_due[transport]
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None:
-        await self._db.write_relaxed(outbox.settle, delivery.id, result, now)
-        await self._notify(self.deliveries)
+        def end(db: sqlite3.Connection) -> bool:
+            outbox.settle(db, delivery.id, result, now)
+            return outbox.next_due(db, delivery.address.transport, now) is not None
+
+        left = await self._db.write_relaxed(end)
+        await self._notify(*([self.deliveries] if left else []))
 
     async def outbox(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
         return await self._db.read(outbox.listing, states)
