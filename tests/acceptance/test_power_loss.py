@@ -106,8 +106,8 @@ async def test_a_copy_of_the_files_at_each_acknowledgement_holds_the_message(kin
 
 # The disk that keeps what was synced ---------------------------------------------------------------------------------
 
-CALL = re.compile(r"(?P<thread>\d+) (?P<name>\w+)\(\d+<(?P<file>[^>]*)>(?P<rest>.*)")
-RESUMED = re.compile(r"(?P<thread>\d+) <\.\.\. \w+ resumed>(?P<rest>.*)")
+CALL = re.compile(r"(?P<thread>\d+) +(?P<name>\w+)\(\d+<(?P<file>[^>]*)>(?P<rest>.*)")
+RESUMED = re.compile(r"(?P<thread>\d+) +<\.\.\. \w+ resumed>(?P<rest>.*)")
 UNFINISHED = " <unfinished ...>"
 WRITE = re.compile(r', "(?P<bytes>(?:\\x[0-9a-f]{2})*)", \d+, (?P<offset>\d+)\)? += \d+')
 SENT = re.compile(r', "(?P<bytes>(?:\\x[0-9a-f]{2})*)"')
