@@ -102,7 +102,6 @@ class Delivering:
                 return
 
     async def _start_next(self) -> bool:
-        """Whether another delivery is due as well."""
         delivery = await self._store.claim_delivery(self._owner, self._name, self._time.wall())
         if not isinstance(delivery, Delivery):
             self._next = delivery
@@ -111,8 +110,7 @@ class Delivering:
         task = asyncio.create_task(self._send(delivery), name=f"send.{delivery.id}")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-        self._next = self._store.next_due[self._name]
-        return self._next is not None and self._next <= self._time.wall()
+        return True
 
     async def _claimed(self) -> None:
         """Wait until no claim is under way."""

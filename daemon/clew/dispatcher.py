@@ -90,12 +90,9 @@ class Dispatcher:
             claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._work.merging, risky_first=waited)
             if claim is None:
                 return
-            left = self._store.turns_left
             task = asyncio.create_task(self._run(claim, self._work), name=f"turn.{claim.turn}")
             self._tasks[task] = claim
             task.add_done_callback(self._ended)
-            if not left:
-                return
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task)

@@ -75,8 +75,7 @@ class Changes:
 class SqliteStore:
     """One file. Open it with `open`, close it with `close` (its connections live in threads).
 
-    arrivals: there may be a turn to claim. deliveries: there may be something to send. turns_left, next_due: what the last claim left to
-    claim, so that nobody has to look again; next_due by transport, None for nothing.
+    arrivals: there may be a turn to claim. deliveries: there may be something to send.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer) -> None:
@@ -86,8 +85,6 @@ class SqliteStore:
         self._any = Changes()
         self.arrivals = Changes()
         self.deliveries = Changes()
-        self.turns_left = False
-        self.next_due: dict[str, float | None] = {}
 
     @classmethod
     async def open(cls, path: Path, now: float, *, read_only: bool = False, known: Collection[str] = ()) -> Self:
@@ -138,11 +135,7 @@ class SqliteStore:
         return interrupted, await self._db.write(outbox.recover, idempotent, now)
 
     async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False) -> Claim | None:
-        def take(db: sqlite3.Connection) -> tuple[Claim | None, bool]:
-            return turns.claim(db, owner, now, lease, merging, risky_first), turns.claimable(db, now)
-
-        found, self.turns_left = await self._db.write_if(lambda db: (turns.claimable(db, now), (None, False)), take)
-        return found
+        return await self._db.write_if(lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first)
 
     async def steer(self, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
         """Messages that arrived in the chat of a running turn, taken into it. Raises LeaseLost."""
@@ -153,12 +146,8 @@ class SqliteStore:
         return await self._db.write(turns.record, claim, step)
 
     async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
-        def end(db: sqlite3.Connection) -> tuple[tuple[str, ...], bool]:
-            return turns.finish(db, claim, outcome, replies, now), turns.claimable(db, now)
-
-        result, self.turns_left = await self._db.write(end)
-        sending = [] if all(reply.instant for reply in replies) else [self.deliveries]
-        await self._notify(*([self.arrivals] if self.turns_left else []), *sending)
+        result = await self._db.write(turns.finish, claim, outcome, replies, now)
+        await self._notify(self.arrivals, *([] if all(reply.instant for reply in replies) else [self.deliveries]))
         return result
 
     async def release(self, claim: Claim) -> None:
@@ -220,23 +209,15 @@ class SqliteStore:
     async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | float | None:
         """The next delivery that is due, else when the next one is, None if none waits."""
 
-        def look(db: sqlite3.Connection) -> tuple[bool, tuple[None, float | None]]:
+        def due(db: sqlite3.Connection) -> tuple[bool, float | None]:
             at = outbox.next_due(db, transport, now)
-            return at is not None and at <= now, (None, at)
+            return at is not None and at <= now, at
 
-        def take(db: sqlite3.Connection) -> tuple[Delivery | None, float | None]:
-            return outbox.claim(db, transport, now), outbox.next_due(db, transport, now)
-
-        found, self.next_due[transport] = await self._db.write_if(look, take)
-        return found or self.next_due[transport]
+        return await self._db.write_if(due, outbox.claim, transport, now)
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None:
-        def end(db: sqlite3.Connection) -> bool:
-            outbox.settle(db, delivery.id, result, now)
-            return outbox.next_due(db, delivery.address.transport, now) is not None
-
-        left = await self._db.write_relaxed(end)
-        await self._notify(*([self.deliveries] if left else []))
+        await self._db.write_relaxed(outbox.settle, delivery.id, result, now)
+        await self._notify(self.deliveries)
 
     async def outbox(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
         return await self._db.read(outbox.listing, states)
