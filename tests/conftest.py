@@ -2,8 +2,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests import servers
+
+# How long an example takes says more about the machine than about the code. The same examples each time, so that a change
+# is judged by itself; `make soak` looks for new ones.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, max_examples=2000)
+settings.load_profile("same")
 
 
 @pytest.fixture

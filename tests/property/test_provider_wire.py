@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from clew.messages import Block, Text, Thinking, ToolCall, ToolResult
 from clew.providers import PromptMessage, Request, SystemBlock
 from clew.providers import anthropic as anthropic_api
+from clew.providers import ollama as ollama_api
 from clew.providers import openai as openai_api
 from clew.providers.failures import Answer, failure, retry_after
 from clew.providers.overflow import overflow_in
@@ -22,10 +23,10 @@ json_values = st.recursive(
     max_leaves=10,
 )
 json_objects = st.dictionaries(st.text(max_size=5), json_values, max_size=5)
-user_blocks = st.builds(Text, any_text) | st.builds(ToolResult, any_text, st.just("t"), any_text, st.booleans())
+user_blocks = st.builds(Text, any_text) | st.builds(ToolResult, any_text, any_text, any_text, st.booleans())
 model_blocks = (
     st.builds(Text, any_text)
-    | st.builds(ToolCall, any_text, st.just("t"), any_text | json_objects.map(json.dumps))
+    | st.builds(ToolCall, any_text, any_text, any_text | json_objects.map(json.dumps))
     | st.builds(Thinking, st.sampled_from(["anthropic/m", "other/m"]), st.just('{"type": "thinking"}'))
 )
 
@@ -68,7 +69,12 @@ def test_turns_have_the_shape_that_apis_demand_and_lose_no_word(given: tuple[Pro
 def test_bodies_are_the_same_bytes_every_time_whatever_is_in_them(given: tuple[PromptMessage, ...], base: str) -> None:
     # P29
     request = Request((SystemBlock("base", base, marked=True),), given, cache_ttl="1h")
-    for body in (partial(anthropic_api.payload, request, "m"), partial(openai_api.payload, request, "m", official=False)):
+    bodies = (
+        partial(anthropic_api.payload, request, "m"),
+        partial(openai_api.payload, request, "m", official=False),
+        partial(ollama_api.payload, request, "m", 8192),
+    )
+    for body in bodies:
         encoded = json.dumps(body(), ensure_ascii=False, allow_nan=False).encode()
         assert encoded == json.dumps(body(), ensure_ascii=False).encode()
 

@@ -119,13 +119,17 @@ async def test_credentials_are_not_in_the_index(tmp_path: Path) -> None:  # P19
 
 
 @pytest.mark.asyncio
-async def test_an_index_of_another_version_is_built_anew(tmp_path: Path) -> None:  # P20, BO-042
+@pytest.mark.parametrize(
+    "fault",
+    ["UPDATE meta SET value = '0' WHERE key = 'index_version'", "DELETE FROM meta WHERE key = 'salt'", "DELETE FROM meta"],
+)
+async def test_an_index_of_another_version_is_built_anew(tmp_path: Path, fault: str) -> None:  # P20, BO-042
     async with opened(tmp_path) as store:
         ids = await put(store, "needle in the hay")
     database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
     database.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     database.execute("DELETE FROM document_frequency")
-    database.execute("UPDATE meta SET value = '0' WHERE key = 'index_version'")
+    database.execute(fault)
     database.close()
     async with opened(tmp_path) as store:
         assert await found(store, "needle") == set(ids.values())

@@ -127,7 +127,7 @@ def _part(block: Block, mark: dict[str, Any]) -> dict[str, Any]:
         case Text(text):
             return {"type": "text", "text": well_formed(text), **mark}
         case ToolCall(call_id, name, text):
-            return {"type": "tool_use", "id": _id(call_id), "name": name, "input": arguments(text), **mark}
+            return {"type": "tool_use", "id": _id(call_id), "name": well_formed(name), "input": arguments(text), **mark}
         case ToolResult(call_id, _, text, is_error):
             content = {"content": well_formed(text)} if text.strip() else {}
             error = {"is_error": True} if is_error else {}

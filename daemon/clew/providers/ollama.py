@@ -99,7 +99,7 @@ def _messages(request: Request) -> list[dict[str, Any]]:
 
 def _assistant(turn: Turn) -> dict[str, Any]:
     calls = [
-        {"function": {"name": block.name, "arguments": arguments(block.arguments)}}
+        {"function": {"name": well_formed(block.name), "arguments": arguments(block.arguments)}}
         for block, _ in turn.blocks
         if isinstance(block, ToolCall)
     ]
@@ -108,7 +108,7 @@ def _assistant(turn: Turn) -> dict[str, Any]:
 
 def _user(turn: Turn) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = [
-        {"role": "tool", "tool_name": block.name, "content": well_formed(block.text)}
+        {"role": "tool", "tool_name": well_formed(block.name), "content": well_formed(block.text)}
         for block, _ in turn.blocks
         if isinstance(block, ToolResult)
     ]

@@ -86,9 +86,9 @@ def _messages(request: Request) -> list[dict[str, Any]]:
 def _assistant(turn: Turn) -> dict[str, Any]:
     calls = [
         {
-            "id": block.id,
+            "id": well_formed(block.id),
             "type": "function",
-            "function": {"name": block.name, "arguments": arguments_text(block.arguments)},
+            "function": {"name": well_formed(block.name), "arguments": arguments_text(block.arguments)},
         }
         for block, _ in turn.blocks
         if isinstance(block, ToolCall)
@@ -99,7 +99,7 @@ def _assistant(turn: Turn) -> dict[str, Any]:
 
 def _user(turn: Turn) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = [
-        {"role": "tool", "tool_call_id": block.call_id, "content": well_formed(block.text)}
+        {"role": "tool", "tool_call_id": well_formed(block.call_id), "content": well_formed(block.text)}
         for block, _ in turn.blocks
         if isinstance(block, ToolResult)
     ]

@@ -17,12 +17,24 @@ class Indexer:
     def __call__(self, text: str) -> str:
         return index_text(redact(text, self._known) if self._known else text)
 
-    def version(self, db: sqlite3.Connection) -> str:
-        """Names what this one makes: with another version, or with other secrets, the index has to be built anew."""
-        (salt,) = db.execute("SELECT value FROM meta WHERE key = 'salt'").fetchone()
-        digest = hashlib.blake2b("\0".join(sorted(self._known)).encode("utf-8", "surrogatepass"), key=bytes.fromhex(salt), digest_size=8)
-        return f"{INDEX_VERSION}-{digest.hexdigest()}"
+    def sign(self, db: sqlite3.Connection) -> None:
+        """Note in a transaction that writes that the index is what this one makes."""
+        db.execute("INSERT INTO meta (key, value) VALUES ('salt', lower(hex(randomblob(16)))) ON CONFLICT (key) DO NOTHING")
+        db.execute(
+            "INSERT INTO meta (key, value) VALUES ('index_version', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (self._version(_meta(db, "salt") or ""),),
+        )
 
     def is_current(self, db: sqlite3.Connection) -> bool:
-        row = db.execute("SELECT value FROM meta WHERE key = 'index_version'").fetchone()
-        return bool(row and row[0] == self.version(db))
+        """Whether the index is of this version and these secrets; one that nobody signed is not."""
+        salt = _meta(db, "salt")
+        return salt is not None and _meta(db, "index_version") == self._version(salt)
+
+    def _version(self, salt: str) -> str:
+        digest = hashlib.blake2b("\0".join(sorted(self._known)).encode("utf-8", "surrogatepass"), key=salt.encode(), digest_size=8)
+        return f"{INDEX_VERSION}-{digest.hexdigest()}"
+
+
+def _meta(db: sqlite3.Connection, key: str) -> str | None:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return row[0] if row else None

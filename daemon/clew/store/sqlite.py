@@ -92,8 +92,12 @@ class SqliteStore:
         index = Indexer(known)
         store = cls(path, await Database.open(path, now, index, read_only=read_only), index)
         if not read_only and not await store._db.read(index.is_current):
-            await store._db.write(lambda db: transcript.rebuild(db, index.version(db)))
+            await store._db.write(store._rebuild_index)
         return store
+
+    def _rebuild_index(self, db: sqlite3.Connection) -> None:
+        transcript.rebuild(db)
+        self._index.sign(db)
 
     async def close(self) -> None:
         await self._db.close()

@@ -108,7 +108,7 @@ def forget(db: sqlite3.Connection, session: str) -> int:
     return len(rows)
 
 
-def rebuild(db: sqlite3.Connection, version: str) -> int:
+def rebuild(db: sqlite3.Connection) -> int:
     """Build the index anew from the transcript. Returns the number of messages."""
     db.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     db.execute("DELETE FROM document_frequency")
@@ -116,10 +116,6 @@ def rebuild(db: sqlite3.Connection, version: str) -> int:
     for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number").fetchall():
         _index(db, number, chat, searchable(message(row).blocks), delete=False)
         rows += 1
-    db.execute(
-        "INSERT INTO meta (key, value) VALUES ('index_version', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (version,),
-    )
     return rows
 
 

@@ -116,7 +116,6 @@ CREATE TABLE attachments (
 CREATE VIRTUAL TABLE messages_fts USING fts5(text, scope, content='', tokenize='porter unicode61 remove_diacritics 2');
 CREATE TABLE document_frequency (term TEXT PRIMARY KEY, messages INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-INSERT INTO meta (key, value) VALUES ('salt', lower(hex(randomblob(16))));
 
 -- What the model sees ---------------------------------------------------------------------------------------------
 
