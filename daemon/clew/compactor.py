@@ -3,8 +3,8 @@
 import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import tzinfo
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, tzinfo
 from typing import Literal
 
 import structlog
@@ -14,8 +14,9 @@ from clew.config import Compression, Price
 from clew.context import ledger as ledgers
 from clew.context.compression import Cut, Trigger, chunks, cut_at
 from clew.context.contract import refusal
-from clew.context.ledger import Ledger, Report
+from clew.context.ledger import Ledger
 from clew.context.prompt import Covered, Marks
+from clew.context.revision import Report, compare, revise
 from clew.context.summarise import material, message_tokens
 from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
@@ -141,7 +142,8 @@ class Compactor:
         limits = await self._provider.limits()
         capacity, limit = self._capacity(limits, work)
         sizes = [message_tokens(message, self._zone) for message in work.demoted]
-        ledger, report = work.ledger, Report()
+        before = ledger = work.ledger
+        reasons: dict[int, str] = {}
         spent = Spent()
         for start, end in chunks(sizes, capacity):
             part = work.demoted[start:end]
@@ -150,11 +152,12 @@ class Compactor:
                 answer = await asyncio.to_thread(extract_summary, request)
             else:
                 answer = await self._ask(request, work.payer, spent)
-            replaced = material(ledgers.render(ledger), part, self._zone, "")
+            replaced = material(ledgers.numbered(ledger), part, self._zone, "")
             if why := refusal(answer, replaced):
                 raise _Failure(why, spent)
-            ledger, report = ledgers.revise(ledger, part, answer, self._known)
-        return ledger, report, spent.calls
+            ledger, report = revise(ledger, part, answer, self._known)
+            reasons.update({change.number: change.why for change in (*report.changed, *report.dropped)})
+        return ledger, compare(before, ledger, reasons), spent.calls
 
     def _capacity(self, limits: Limits, work: "_Work") -> tuple[int, int]:
         """(tokens of messages that fit one request, characters of one message)."""
@@ -166,7 +169,7 @@ class Compactor:
         return self._settings.prompt or load("summary").text
 
     def _request(self, ledger: Ledger, part: Sequence[Rendered], focus: str, limits: Limits, limit: int) -> Request:
-        text = material(ledgers.render(ledger), part, self._zone, load("summary_format").text, focus, limit, self._known)
+        text = material(ledgers.numbered(ledger), part, self._zone, load("summary_format").text, focus, limit, self._known)
         tokens = min(self._settings.summary_tokens, limits.max_output, max(limits.window // 8, 200))
         return Request(
             (SystemBlock("base", self._instructions()),), (PromptMessage("user", (Text(text),)),), max_tokens=tokens, purpose="summary"
@@ -188,6 +191,8 @@ class Compactor:
         demoted = work.rows_demoted
         total = (json.loads(before.report)["total"] if before else 0) + len(demoted)
         first_at = json.loads(before.report)["first_at"] if before else demoted[0].at
+        year = datetime.fromtimestamp(first_at, self._zone).year
+        text = ledgers.render(ledger, held, self._known, zone=self._zone, year=year)
         new = Compaction(
             id=identifier,
             session=work.rows.session,
@@ -195,7 +200,7 @@ class Compactor:
             from_seq=(before.to_seq if before else 0) + 1,
             to_seq=cut.to_seq,
             ledger=ledgers.to_json(ledger),
-            text=ledgers.render(ledger, held, self._known),
+            text=text,
             trigger=cut.trigger,
             prompt_version="custom" if self._settings.prompt else load("summary").version,
             report=json.dumps(
@@ -203,11 +208,9 @@ class Compactor:
                     "total": total,
                     "first_at": first_at,
                     "last_at": demoted[-1].at,
-                    "added": report.added,
-                    "changed": report.changed,
-                    "dropped": report.dropped,
+                    **asdict(report),
                     "tokens_before": sum(message_tokens(message, self._zone) for message in work.demoted),
-                    "tokens_after": estimate(ledgers.render(ledger, held, self._known)),
+                    "tokens_after": estimate(text),
                     "seconds": round(self._time.steady() - started, 3),
                     "model": self._provider.model,
                 },

@@ -30,7 +30,7 @@ from tests.emulators.server import Answer, JsonObject, Reply, Script
 DEADLINE_S = 20.0
 START = 1_800_000_000.0
 """Seconds since the epoch at which a settable clock begins: 2027-01-15 08:00 UTC."""
-SUMMARY = "Goal: the tests pass.\nFacts and identifiers: nothing else."
+SUMMARY = "They asked and answered, as before."
 PEOPLE = {name: Person(role="member", identities=(f"desk:{name}",)) for name in ("ada", "bob", "eve")}
 
 

@@ -200,7 +200,7 @@ async def test_the_request_is_the_same_to_the_byte_after_a_restart(
 
 @pytest.mark.asyncio
 async def test_the_next_compaction_revises_the_summary_with_the_newly_demoted_alone(tmp_path: Path) -> None:  # P15, BO-012
-    summaries = iter(["Booking code QX-4471.", "Booking code QX-4471, still."])
+    summaries = iter(["+ identifier | Ada | said | #1 | my booking code is QX-4471", "+ request | Ada | asked | #13 | later 0"])
     async with engine(tmp_path, summary=lambda body: say(next(summaries))) as world:
         world.compression(trigger_messages=12, keep_recent=4)
         async with world.running():
@@ -209,12 +209,13 @@ async def test_the_next_compaction_revises_the_summary_with_the_newly_demoted_al
                 await world.desk.ask(f"later {n}")
             first, second = world.summaries
             assert current_summary(first) == "(none yet)"
-            assert current_summary(second) == "Booking code QX-4471."
+            assert current_summary(second) == "1 | identifier | Ada | said | #1 | my booking code is QX-4471"
             assert "my booking code" in new_messages(first)
             assert "my booking code" not in new_messages(second)
             assert "later 0" in new_messages(second)
             one, two = await compactions(world)
             assert (one.parent, two.parent, two.from_seq) == (None, one.id, one.to_seq + 1)
+            assert json.loads(two.ledger)[0] == json.loads(one.ledger)[0]
             assert system_text(world.replies[-1]).count("QX-4471") == 1
             assert "messages between" in system_text(world.replies[-1]) + words_of(spoken(world.replies[-1])[0])
 
@@ -473,8 +474,9 @@ async def test_an_old_part_beyond_the_summarisers_window_is_fed_in_parts_and_com
     answers: list[str] = []
 
     def script(body: JsonObject) -> Reply:
-        answers.append(f"Summary of {len(answers) + 1} parts.")
-        return say(answers[-1])
+        first = new_messages(body).partition("[#")[2].partition(" ")[0]
+        answers.append(f"fact | ada | said | #{first} | part {first}: {LONG}")
+        return say(f"+ {answers[-1]}")
 
     async with engine(tmp_path) as world, OpenAIEmulator(script=script) as other:
         world.config = world.config.model_copy(
@@ -485,11 +487,15 @@ async def test_an_old_part_beyond_the_summarisers_window_is_fed_in_parts_and_com
             await world.seed(*thread(40))
             await world.desk.ask("go on")
             assert len(other.calls) > 1
-            assert [current_summary(call.body) for call in other.calls] == ["(none yet)", *answers[:-1]]
+            lines = [f"{number} | {answer}" for number, answer in enumerate(answers, 1)]
+            assert [current_summary(call.body) for call in other.calls] == [
+                "(none yet)",
+                *("\n".join(lines[:n]) for n in range(1, len(lines))),
+            ]
             fed = [n for call in other.calls for n in range(1, 41) if f"part {n}:" in new_messages(call.body)]
             assert fed == list(range(1, 37))
             (compaction,) = await compactions(world)
-            assert compaction.text == answers[-1]
+            assert len(json.loads(compaction.ledger)) == len(json.loads(compaction.report)["added"]) == len(answers)
             assert len(world.replies) == 1
 
 

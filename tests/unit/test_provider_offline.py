@@ -8,7 +8,6 @@ from clew.context.view import Rendered
 from clew.messages import Message, Text, ToolResult
 from clew.prompts import load
 from clew.providers import Began, Delta, Done, Limits, PromptMessage, Provider, Request, SystemBlock
-from clew.providers.extract import HEADING
 from clew.providers.offline import HOW_TO, NO_MODEL, NOTHING_FOUND, Settings, answer, parse, plugin, summary
 
 RECALL = """
@@ -71,17 +70,16 @@ def test_it_says_that_no_model_is_configured() -> None:
         assert answer(request) == f"{NOTHING_FOUND} {HOW_TO}"
 
 
-SUMMARY_REQUEST = f"""Revise the summary of this conversation.
+SUMMARY_REQUEST = """Revise the summary of this conversation.
 
 <summary>
-{HEADING}
-- Ada: The code is 4711. [#aaaaaaaaaaaa]
+3 | fact | Ada | said | #7 | The code is 4711.
 </summary>
 
 <messages>
-[#bbbbbbbbbbbb Mon 2026-11-30 12:51 +01:00 Ada] ok thanks
+[#8 Mon 2026-11-30 12:51 +01:00 Ada] ok thanks
 My sister Ines does not eat fish.
-[#cccccccccccc 2026-11-30T12:52:00Z assistant] Noted, I will remember that.
+[#9 2026-11-30T12:52:00Z assistant] Noted, I will remember that.
 </messages>
 
 Answer with the summary alone, in at most 1500 tokens."""
@@ -90,20 +88,17 @@ Answer with the summary alone, in at most 1500 tokens."""
 def test_the_parts_of_a_summary_request_are_told_apart() -> None:
     messages, before = parse(SUMMARY_REQUEST)
     assert [(each.id, each.speaker, each.by_model) for each in messages] == [
-        ("bbbbbbbbbbbb", "Ada", False),
-        ("cccccccccccc", "assistant", True),
+        ("8", "Ada", False),
+        ("9", "assistant", True),
     ]
     assert messages[0].text == "ok thanks\nMy sister Ines does not eat fish."
-    assert before == ["Ada: The code is 4711. [#aaaaaaaaaaaa]"]
+    assert before == ["3 | fact | Ada | said | #7 | The code is 4711."]
 
 
-def test_a_summary_keeps_the_old_lines_and_adds_the_new() -> None:  # P20
+def test_a_summary_adds_what_is_new_and_leaves_the_rest_alone() -> None:  # P15 P20
     said = summary(Request((), (PromptMessage("user", (Text(SUMMARY_REQUEST),)),), max_tokens=1500, purpose="summary"))
-    assert said.splitlines()[:3] == [
-        HEADING,
-        "- Ada: The code is 4711. [#aaaaaaaaaaaa]",
-        "- Ada: My sister Ines does not eat fish. [#bbbbbbbbbbbb]",
-    ]
+    assert said.splitlines()[0] == "+ fact | Ada | said | #8 | My sister Ines does not eat fish."
+    assert "4711" not in said
     assert "1500" not in said
     assert "Revise" not in said
 
@@ -131,20 +126,16 @@ def material_of(before: str, *texts: str) -> Request:
     return Request((), (PromptMessage("user", (Text(text),)),), max_tokens=1500, purpose="summary")
 
 
-def test_rolling_summaries_carry_the_first_fact_along() -> None:  # P15, P20
-    said = summary(material_of("", "We decided on port 8130.", "ok thanks"))
-    assert said == f"{HEADING}\n- Ada: We decided on port 8130. [#id1]"
-    for number in range(5):
-        said = summary(material_of(said, f"Order {number} is not to be sent before {number + 3} May.", "haha"))
-    assert said.splitlines()[:2] == [HEADING, "- Ada: We decided on port 8130. [#id1]"]
-    assert said.count("is not to be sent before") == 5
-    assert "haha" not in said
+def test_what_the_current_summary_holds_is_not_said_again() -> None:  # P15, P20
+    assert summary(material_of("", "We decided on port 8130.", "ok thanks")) == "+ fact | Ada | said | #1 | We decided on port 8130."
+    before = "1 | fact | Ada | said | #1 | We decided on port 8130."
+    assert summary(material_of(before, "We decided on port 8130.", "haha")) == "="
 
 
 def test_any_text_can_be_summarised() -> None:
     request = Request((), (PromptMessage("user", (Text("The code is 4711."),)),), purpose="summary")
-    assert summary(request) == f"{HEADING}\n- The code is 4711."
-    assert summary(Request((), (), purpose="summary")) == ""
+    assert summary(request) == "+ fact | ? | said | ? | The code is 4711."
+    assert summary(Request((), (), purpose="summary")) == "="
 
 
 @pytest.mark.asyncio

@@ -160,6 +160,19 @@ async def test_what_is_in_view_is_not_found_in_its_own_session(tmp_path: Path) -
 
 
 @pytest.mark.asyncio
+async def test_a_message_is_opened_by_its_position_in_the_session_that_asks_alone(tmp_path: Path) -> None:  # P20 P33
+    async with opened(tmp_path) as store:
+        ids = await put(store, "needle one", "needle two")
+        (row,) = await store.sessions()
+        own = await store.scope_for(session=(row.id, row.address, 0))
+        (opened_one,) = await store.around(own, "#1", 0, 0)
+        assert opened_one.id == ids["needle one"]
+        operator = await store.scope_for(operator=True)
+        for scope, asked in ((own, "#99"), (own, "#"), (own, "1"), (operator, "#1"), (Scope((), row.id), "#1")):
+            assert await store.around(scope, asked, 0, 0) == []
+
+
+@pytest.mark.asyncio
 async def test_there_is_no_search_without_a_scope(tmp_path: Path) -> None:  # P33
     async with opened(tmp_path) as store:
         ids = await put(store, "needle")

@@ -13,7 +13,7 @@ def test_it_gets_the_current_summary_the_new_messages_and_the_format() -> None: 
     text = material("They met.", numbered(2).window(), UTC, "Write plainly.")
     assert text == (
         "<current_summary>\nThey met.\n</current_summary>\n\n"
-        "<new_messages>\n[#m1 2026-05-28 20:27 Ada] message 1\n[#m2 2026-05-28 20:28 assistant] message 2\n</new_messages>\n\n"
+        "<new_messages>\n[#1 2026-05-28 20:27 Ada] message 1\n[#2 2026-05-28 20:28 assistant] message 2\n</new_messages>\n\n"
         "<format>\nWrite plainly.\n</format>"
     )
 
@@ -33,10 +33,10 @@ def test_calls_and_results_are_told_in_words_with_who_spoke() -> None:  # P16 P1
     thread.calls("c1", text="Looking.", arguments='{"q":"it"}')
     thread.result("c1", "nothing there")
     lines = material("", thread.window(), UTC, "f").splitlines()
-    assert "[#m1 2026-05-28 20:27 Bob] find it" in lines
-    assert "[#m2 2026-05-28 20:28 assistant] Looking." in lines
+    assert "[#1 2026-05-28 20:27 Bob] find it" in lines
+    assert "[#2 2026-05-28 20:28 assistant] Looking." in lines
     assert '(called find with {"q":"it"})' in lines
-    assert "[#m3 2026-05-28 20:29 tool] (find answered: nothing there)" in lines
+    assert "[#3 2026-05-28 20:29 tool] (find answered: nothing there)" in lines
 
 
 def test_credentials_do_not_reach_the_summariser() -> None:  # P19
@@ -64,5 +64,5 @@ def test_one_huge_message_is_cut_in_its_middle_and_says_so() -> None:  # P14, BO
 
 def test_its_size_is_that_of_its_lines() -> None:
     (message,) = numbered(1).window()
-    line = "[#m1 2026-05-28 20:27 Ada] message 1"
+    line = "[#1 2026-05-28 20:27 Ada] message 1"
     assert message_tokens(message, UTC) == estimate(line) + 1

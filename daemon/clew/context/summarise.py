@@ -23,7 +23,7 @@ def material(
 ) -> str:
     """The user message of a summary request: the current summary, the newly demoted messages, the output format.
 
-    Each message begins with a line `[#id date time speaker] text`. focus: what the person asked to keep. limit: characters of one
+    Each message begins with a line `[#position date time speaker] text`. focus: what the person asked to keep. limit: characters of one
     message, which is cut in its middle beyond it. known: secrets of this installation.
     """
     lines = [_line(row, zone, limit, known) for message in demoted for row in message.rows]
@@ -48,10 +48,11 @@ def _line(row: Message, zone: tzinfo, limit: int | None, known: Collection[str])
     if limit is not None and len(text) > limit:
         half = max(limit // 2, 1)
         text = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
-    return f"[#{row.id} {stamp} {_speaker(row)}] {text}"
+    return f"[#{row.seq} {stamp} {speaker(row)}] {text}"
 
 
-def _speaker(row: Message) -> str:
+def speaker(row: Message) -> str:
+    """Who a message is by: a person's name, `assistant` or `tool`."""
     if row.role == "user":
         return row.sender_name or row.sender or "user"
     return "assistant" if row.role == "assistant" else "tool"

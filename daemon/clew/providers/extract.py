@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from clew.context.tokens import estimate
 
-HEADING = "Excerpts picked without a model:"
-"""First line of an extract, so that nobody takes it for more than it is."""
+NOTHING = "="
+"""The answer of a summariser that has nothing to add."""
 LONGEST_SENTENCE = 600
 """Characters of a sentence; a longer run of text is parted at a space."""
 MAX_CHARS = 200_000
@@ -52,6 +52,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
+    said: str
     text: str
     score: float
     place: int
@@ -96,19 +97,14 @@ def score(sentence: str) -> float:
 
 
 def extract(messages: Sequence[Said], before: Sequence[str], max_tokens: int) -> str:
-    """A summary of at most `max_tokens` tokens (estimated): the lines of the current one first, then the best sentences.
+    """The best sentences, as lines that add them to the summary, in at most `max_tokens` tokens (estimated).
 
-    before: lines of the current summary, in order. Where the room is short, old lines keep two thirds of it. Sentences stand
-    in the order in which they were said; none is cut, so that no negation is lost. Empty if there is nothing to say.
+    before: lines of the current summary; what they hold is not added again. Sentences stand in the order in which they were said;
+    none is cut, so that no negation is lost. `=` if there is nothing to say.
     """
-    room = max_tokens - estimate(HEADING) - 1
-    old = [_Line(text, score(text), place) for place, text in enumerate(dict.fromkeys(before))]
-    known = {line.text.casefold() for line in old}
-    new = [line for line in _candidates(messages) if line.text.casefold() not in known]
-    kept_old = _best(old, max(room * 2 // 3, room - sum(_cost(line) for line in new)))
-    kept_new = _best(new, room - sum(_cost(line) for line in kept_old))
-    lines = [f"- {line.text}" for line in (*kept_old, *kept_new)]
-    return "\n".join([HEADING, *lines]) if lines else ""
+    old = [line.casefold() for line in before]
+    new = [line for line in _candidates(messages) if not any(line.said.casefold() in each for each in old)]
+    return "\n".join(line.text for line in _best(new, max_tokens)) or NOTHING
 
 
 def _candidates(messages: Sequence[Said]) -> list[_Line]:
@@ -117,13 +113,12 @@ def _candidates(messages: Sequence[Said]) -> list[_Line]:
     for message in messages:
         weight = 0.6 if message.by_model else 1.0
         for sentence in sentences(message.text):
-            speaker = f"{message.speaker}: " if message.speaker else ""
-            source = f" [#{message.id}]" if message.id else ""
-            weighed.append((weight * score(sentence), sentence.casefold(), f"{speaker}{sentence}{source}"))
+            line = f"+ fact | {message.speaker or '?'} | said | {f'#{message.id}' if message.id else '?'} | {sentence}"
+            weighed.append((weight * score(sentence), sentence, line))
     worth = any(points > 0 for points, _, _ in weighed)
-    for place, (points, key, text) in enumerate(weighed):
+    for place, (points, sentence, text) in enumerate(weighed):
         if points > 0 or not worth:
-            found.setdefault(key, _Line(text, points, place))
+            found.setdefault(sentence.casefold(), _Line(sentence, text, points, place))
     return list(found.values())
 
 
@@ -138,4 +133,4 @@ def _best(lines: Sequence[_Line], room: int) -> list[_Line]:
 
 
 def _cost(line: _Line) -> int:
-    return estimate(f"- {line.text}\n")
+    return estimate(f"{line.text}\n")

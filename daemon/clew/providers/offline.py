@@ -14,7 +14,7 @@ from clew.messages import Text, ToolCall, ToolResult, Usage
 from clew.plugins import Plugin
 from clew.prompts import load
 from clew.providers import Began, Delta, Done, Event, Limits, PromptMessage, Request, Ttl
-from clew.providers.extract import HEADING, Said, extract, sentences
+from clew.providers.extract import Said, extract, sentences
 from clew.providers.sections import MaxTokens
 
 KIND = "offline"
@@ -56,10 +56,10 @@ def answer(request: Request) -> str:
 
 
 def summary(request: Request) -> str:
-    """An extract of the messages in the newest user message of `request`, the current summary's lines in front."""
+    """What an extract of the messages in the newest user message of `request` adds to the summary."""
     text = "\n".join(block.text for block in _last_user(request).blocks if isinstance(block, Text))
     messages, before = parse(text)
-    size = estimate("\n".join([*(message.text for message in messages), *before]))
+    size = estimate("\n".join(message.text for message in messages))
     # A long summary that saves nothing would be refused.
     return extract(messages, before, min(request.max_tokens, max(400, size * 2 // 3)))
 
@@ -88,7 +88,7 @@ def parse(text: str) -> tuple[list[Said], list[str]]:
     if not found:
         return [Said(text)], []
     said = [Said("\n".join(lines), who, id, who.lower() in _MODEL_NAMES) for id, who, lines in found]
-    return said, [line for line in before if line not in (HEADING, NO_SUMMARY)]
+    return said, [line for line in before if line != NO_SUMMARY]
 
 
 def _ends(section: str, line: str) -> bool:

@@ -1,5 +1,6 @@
 """Search: who may see a text is a term of the MATCH and a condition of the SQL that finds it."""
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from math import inf
@@ -12,6 +13,7 @@ from clew.store import Ask, Found, Scope, transcript
 NEIGHBOURS = 2
 """Messages on each side of a hit that are read with it."""
 
+_POSITION = re.compile(r"#[0-9]{1,9}\Z")
 _COLUMNS = "m.id, m.session, c.address, coalesce(nullif(m.sender_name, ''), m.sender), m.role, m.at, m.blocks, m.seq"
 
 
@@ -126,12 +128,19 @@ def visible(db: sqlite3.Connection, scope: Scope, ids: Sequence[str]) -> frozens
 
 
 def around(db: sqlite3.Connection, scope: Scope, message: str, before: int, after: int) -> list[Candidate]:
-    """A message that may be seen, with what stands around it in its session; empty where it may not or is not."""
+    """A message that may be seen, with what stands around it in its session; empty where it may not or is not.
+
+    message: its id or, in the session that asks, `#` and its position, as a summary names it.
+    """
     if scope.chats == ():
         return []
     everywhere = Scope(scope.chats)  # opened by id: what is in view may be opened too
     allowed, values = _allowed(everywhere)
-    place = db.execute(f"SELECT m.session, m.seq FROM messages AS m WHERE m.id = ? AND {allowed}", (message, *values)).fetchone()
+    seq = int(message[1:]) if _POSITION.match(message) else 0
+    place = db.execute(
+        f"SELECT m.session, m.seq FROM messages AS m WHERE (m.id = ? OR (m.session = ? AND m.seq = ?)) AND {allowed}",
+        (message, scope.session, seq, *values),
+    ).fetchone()
     if place is None:
         return []
     rows = db.execute(

@@ -28,7 +28,7 @@ class Search(_Arguments):
 
 
 class Open(_Arguments):
-    id: Annotated[str, Field(description="The id of a message, as session_search or the summary gives it.", min_length=1, max_length=40)]
+    id: Annotated[str, Field(description="A message: its id from session_search, or #7 from the summary.", min_length=1, max_length=40)]
     around: Annotated[int, Field(description="How many messages to show before and after it.", ge=0, le=20)] = AROUND
 
 
