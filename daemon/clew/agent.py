@@ -286,16 +286,23 @@ class Agent:
         async def spoken(text: str, words: str) -> None:
             self._show(turn.claim.address, Preview(turn.claim.turn, text, words, _newest(turn.claim)))
 
-        return await self._caller.call(provider, marks, chain, payer=turn.payer, spent=turn.spent, spoken=spoken, stop=turn.stop)
+        return await self._caller.call(
+            provider,
+            marks,
+            chain,
+            payer=turn.payer,
+            spent=turn.spent,
+            session=turn.claim.session,
+            repairs=(*turn.rows.damaged, *turn.window.repairs),
+            spoken=spoken,
+            stop=turn.stop,
+        )
 
     async def _compact_if_due(self, turn: _Turn) -> None:
         settings = self._settings.compression
-        window = turn.window
-        if window.repairs:
-            log.warning("view.repaired", session=turn.claim.session, repairs=window.repairs[:5])
         if not settings.enabled or turn.compaction_failed:
             return
-        cut = count_cut(window.messages, settings.count_mark, settings.kept_messages, turn.claim.first_seq)
+        cut = count_cut(turn.window.messages, settings.count_mark, settings.kept_messages, turn.claim.first_seq)
         if cut is not None:
             turn.compaction_failed = not await self._compact(turn, cut)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -54,6 +55,7 @@ class Message:
 
     id: 12 base32 characters, unique in the store. seq: position in its session, from 1. at: seconds since the epoch, UTC.
     sender: the person's id, empty for the model. sender_name: what to call them. turn: id of the turn that wrote it.
+    damaged: some of its blocks could not be read and are left out.
     """
 
     id: str
@@ -64,6 +66,7 @@ class Message:
     sender: str = ""
     sender_name: str = ""
     turn: str = ""
+    damaged: bool = False
 
     @property
     def text(self) -> str:
@@ -113,13 +116,27 @@ def blocks_to_json(blocks: Iterable[Block]) -> str:
 
 def blocks_from_json(text: str) -> tuple[Block, ...]:
     """The inverse of `blocks_to_json`. Raises ValueError for anything else."""
+    return tuple(map(_block, _items(text)))
+
+
+def readable_blocks(text: str) -> tuple[Block, ...]:
+    """What can be read of damaged blocks: any text gives some or none."""
+    kept: list[Block] = []
+    with suppress(ValueError):
+        for item in _items(text):
+            with suppress(ValueError):
+                kept.append(_block(item))
+    return tuple(kept)
+
+
+def _items(text: str) -> list[Any]:
     try:
         items = json.loads(text)
     except RecursionError:
         raise ValueError("content blocks are nested too deeply") from None
     if not isinstance(items, list):
         raise ValueError("content blocks are a list")
-    return tuple(map(_block, items))
+    return items
 
 
 def _block(item: Any) -> Block:

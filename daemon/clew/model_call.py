@@ -4,12 +4,14 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
 from clew.clock import Time, new_id
+from clew.context import rules
 from clew.context.prompt import Marks, Prefix, segments
+from clew.errors import StoreError
 from clew.messages import Usage
 from clew.metrics import Metrics
 from clew.providers import RETRYABLE, Began, Delta, Done, Provider, ProviderError, backoff
@@ -39,13 +41,18 @@ class Spent:
 
 Spoken = Callable[[str, str], Awaitable[None]]
 """Told of (all words so far, the new ones)."""
+Untold = Callable[[str, Sequence[str]], Awaitable[tuple[str, ...]]]
+"""Which of these repairs of a session were not told yet; they are from now on."""
+LOGGED = 5
+"""Repairs of a view that are named in one line of the log."""
 
 
 class ModelCaller:
     """Makes model calls for the agent and the compactor."""
 
-    def __init__(self, time: Time, metrics: Metrics, rand: Callable[[], float] = random.random) -> None:
+    def __init__(self, time: Time, metrics: Metrics, untold: Untold, rand: Callable[[], float] = random.random) -> None:
         self._time = time
+        self._untold = untold
         self._metrics = metrics
         self._rand = rand
         self.breakers: dict[str, Breaker] = {}
@@ -58,10 +65,19 @@ class ModelCaller:
         *,
         payer: str,
         spent: Spent,
+        session: str = "",
+        repairs: Sequence[str] = (),
         spoken: Spoken | None = None,
         stop: asyncio.Event | None = None,
     ) -> Done:
-        """Send a request, again where that may help. Every attempt is noted in `spent`. Raises ProviderError, Stopped."""
+        """Send a request, again where that may help. Every attempt is noted in `spent`. Raises ProviderError, Stopped.
+
+        It is sent as every provider takes it (see `context.rules`). repairs: what had to be mended of the rows it was made of.
+        """
+        request, mended = rules.mended(marks.request)
+        marks = replace(marks, request=request)
+        if repairs or mended:
+            await self._tell(session, (*repairs, *mended))
         for attempt in range(1, TRIES + 1):
             breaker = self.breakers.setdefault(provider.name, Breaker(self._time.steady))
             if left := breaker.wait():
@@ -83,6 +99,15 @@ class ModelCaller:
                 log.warning("provider.retry", provider=provider.name, kind=error.kind, wait=round(wait, 2), err=str(error))
                 await _pause(wait, stop)
         raise AssertionError("unreachable")
+
+    async def _tell(self, session: str, repairs: Sequence[str]) -> None:
+        """Log what had to be mended, each repair once."""
+        try:
+            repairs = await self._untold(session, repairs)
+        except StoreError as error:  # a full disk; the answer is more than the note
+            log.warning("store.unavailable", err=str(error))
+        if repairs:
+            log.warning("view.repaired", session=session, repairs=repairs[:LOGGED], more=max(0, len(repairs) - LOGGED))
 
     async def _attempt(
         self,

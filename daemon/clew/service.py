@@ -78,7 +78,7 @@ class Service:
         self.time = time
         self.bus = Bus()
         self.metrics = Metrics()
-        self.caller = ModelCaller(self.time, self.metrics)
+        self.caller = ModelCaller(self.time, self.metrics, store.tell_repairs)
         self.listening: Listening | None = None
         self.transports: dict[str, Running] = {}
         self.delivering: dict[str, Delivering] = {}

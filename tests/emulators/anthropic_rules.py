@@ -217,6 +217,9 @@ def _check_part(part: Any, role: str, path: str) -> None:
     _check_control(part, f"{path}.{kind}.")
     if kind == "tool_use" and not re.fullmatch(r"[a-zA-Z0-9_-]+", part["id"]):
         raise Rejected(f"{path}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'")
+    if kind == "tool_use" and not re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", part["name"]):
+        # The vendor's text differs from version to version: 200 characters in some.
+        raise Rejected(f"{path}.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'")
     if kind == "text":
         _check_text(part, "messages", path)
     if kind == "tool_result" and isinstance(part.get("content"), list):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from .server import JsonObject, Rejected
 
+LONGEST_NAME, LONGEST_ID = 64, 40
+"""Characters of a tool's name and of a call's id."""
 ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 _ROLE_LIST = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'"
 
@@ -66,6 +69,21 @@ def _check_call(call: JsonObject, path: str) -> None:
             f"{path}.function.arguments",
             "invalid_type",
         )
+    if not re.fullmatch(r"[a-zA-Z0-9_-]+", call["function"].get("name", "")):
+        raise _refused(
+            f"Invalid '{path}.function.name': string does not match pattern. Expected a string that matches the pattern "
+            "'^[a-zA-Z0-9_-]+$'.",
+            f"{path}.function.name",
+            "invalid_value",
+        )
+    for name, value, most in (("function.name", call["function"]["name"], LONGEST_NAME), ("id", call["id"], LONGEST_ID)):
+        if len(value) > most:
+            raise _refused(
+                f"Invalid '{path}.{name}': string too long. Expected a string with maximum length {most}, but got a string with length "
+                f"{len(value)} instead.",
+                f"{path}.{name}",
+                "string_above_max_length",
+            )
 
 
 def _check_pairs(messages: list[JsonObject]) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import json
 import sqlite3
 from pathlib import Path
@@ -105,7 +106,28 @@ async def test_a_damaged_session_is_repaired_on_the_way_and_said_once(tmp_path: 
                     assert await world.desk.ask(f"hi {start}") == world.desk.sent[-1].text
                     assert world.desk.sent[-1].text.endswith(f"hi {start}")
             repaired = [line for line in logs if line["event"] == "view.repaired"]
-            assert [line["session"] for line in repaired] == ["seeded234567"]
+            assert [line["session"] for line in repaired] == ["seeded234567"][start:]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("damage", ["ledger = '{'", "report = '{}'"])
+async def test_a_damaged_summary_ends_no_thread(tmp_path: Path, damage: str) -> None:  # P6, BO-004
+    async with engine(tmp_path) as world:
+        world.compression(trigger_messages=10, keep_recent=4)
+        async with world.running():
+            await world.seed(*exchanges(10))
+            await world.desk.ask("first")
+            (first,) = await compactions(world)
+        with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as db:
+            db.execute(f"UPDATE compactions SET {damage}")
+        with capture_logs() as logs:
+            async with world.running():
+                for n in range(3):
+                    assert (await world.desk.ask(f"again {n}")).endswith(f"again {n}")
+                assert "question 1" in material(world.summaries[1]), "what it covered is compacted anew"
+                assert await world.store.verify_session(await world.session()) == [f"compaction {first.id} cannot be read"]
+        (line,) = [line for line in logs if line["event"] == "view.repaired"]
+        assert line["repairs"] == (f"compaction {first.id}: it cannot be read",)
 
 
 @pytest.mark.asyncio

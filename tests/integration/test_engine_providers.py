@@ -3,11 +3,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from clew.config import ProviderSection
 from clew.messages import Text
 from clew.providers import anthropic
 from clew.transport import Preview
+from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import AnyFault, DropAfter, Empty, Fault, JsonObject, Reply, StreamError
@@ -197,6 +200,25 @@ async def test_a_smaller_fallback_shortens_its_own_request_and_not_the_thread(tm
             assert await world.store.compactions(await world.session()) == []
             await world.desk.ask("and now?")
             assert "part 1 " in json.dumps(world.replies[-1])
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("count", range(56, 60))
+async def test_what_a_smaller_fallback_is_shown_begins_with_the_user(tmp_path: Path, count: int) -> None:  # P11, BO-003
+    long = "lorem ipsum dolor sit amet " * 12
+    async with engine(tmp_path) as world, AnthropicEmulator(script=lambda body: say("small but here")) as other:
+        world.agent(fallback=("other",))
+        settings = anthropic.Settings(api_key=SecretStr("sk-ant-another-key-0123456789"), base_url=other.url, context_window=8192)
+        small = ProviderSection(kind="anthropic", name="other", settings=settings)
+        world.config = world.config.model_copy(update={"providers": {**world.config.providers, "other": small}})
+        async with world.running():
+            turns = [user(f"part {n} {long}") if n % 2 else assistant(f"part {n} {'x' * n} {long}") for n in range(1, count)]
+            await world.seed(*turns)
+            world.model.faults.extend([OVERLOADED] * 4)
+            with capture_logs() as logs:
+                assert await world.desk.ask("hello?") == "small but here"
+            assert "part 1 " not in json.dumps(other.calls[0].body)
+            assert [line for line in logs if line["event"] == "view.repaired"] == []
 
 
 # Time ------------------------------------------------------------------------------------------------------------

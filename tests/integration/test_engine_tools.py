@@ -1,8 +1,13 @@
 import asyncio
+import contextlib
+import json
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from clew import service
 from clew.assembly import people_of
@@ -21,6 +26,11 @@ from tests.integration.engine import PEOPLE, START, calling, context_of, engine,
 
 async def shelved(context: ToolContext, note: str) -> str:
     return f"shelved {note}"
+
+
+def query(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    with contextlib.closing(sqlite3.connect(folder / "clew.db")) as db:
+        return db.execute(sql).fetchall()
 
 
 def results(body: JsonObject) -> list[tuple[str, str]]:
@@ -302,3 +312,29 @@ async def test_a_turn_resumed_in_its_tool_loop_sends_the_same_bytes(
         _, before, after = world.model.calls[-3:]
         assert "5512" in system_text(before.body)
         assert before.raw == after.raw
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("name", ["functions.shelve", "", "shelve it, please " * 30])
+async def test_a_tool_by_a_name_that_no_provider_takes_back_ends_no_thread(tmp_path: Path, name: str, provider: Any) -> None:
+    # P11, BO-116
+    async with engine(tmp_path, calling((name, {}), then="I could not"), tools=[tool("shelve", shelved)], provider=provider) as world:
+        for start in range(2):
+            with capture_logs() as logs:
+                async with world.running():
+                    assert [await world.desk.ask(f"shelve {start} {n}") for n in range(2)] == ["I could not"] * 2
+            assert len([line for line in logs if line["event"] == "view.repaired"]) == 2, "each call is a damage of its own"
+            assert [record.status for record in world.model.calls] == [200] * (4 * start + 4)
+            rows = [json.loads(blocks) for (blocks,) in query(tmp_path, "SELECT blocks FROM messages WHERE role = 'assistant'")]
+            assert rows[0][0]["name"] == name, "the transcript keeps what the model wrote"
+
+
+@pytest.mark.asyncio
+async def test_a_tools_error_is_no_longer_than_its_answer_may_be(tmp_path: Path) -> None:  # P10
+    async def fails(context: ToolContext, note: str) -> str:
+        raise ToolError("x" * 50_000)
+
+    async with engine(tmp_path, calling(("fail", {})), tools=[tool("fail", fails)]) as world, world.running():
+        await world.desk.ask("go")
+        assert len((await world.transcript())[2].results[0].text) < Limits().tool_output_chars + 100

@@ -5,6 +5,7 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr
 
+from clew.context.rules import mended
 from clew.messages import Text, Thinking, ToolCall, ToolResult
 from clew.providers import Began, Delta, Done, ErrorKind, Event, PromptMessage, ProviderError, Request, SystemBlock, ToolSpec
 from clew.providers.anthropic import Anthropic, Settings
@@ -94,7 +95,7 @@ async def test_untidy_history_is_accepted_by_a_strict_server(emulator: Anthropic
         PromptMessage("user", (Text("more"), ToolResult("call|1", "t", ""), ToolResult("call_2", "t", "bad", True))),
     )
     request = Request((SystemBlock("base", "\n"),), messages, (ToolSpec("t", "d", '{"type": "object"}'),))
-    assert isinstance((await collect(provider, request))[-1], Done)
+    assert isinstance((await collect(provider, mended(request)[0]))[-1], Done)
 
 
 @pytest.mark.asyncio

@@ -26,7 +26,7 @@ from clew.context import contract, recall, redact, text, tokens, view
 from clew.errors import ConfigError, UsageError
 from clew.inbox import is_command
 from clew.messages import Text as Words
-from clew.messages import blocks_from_json
+from clew.messages import blocks_from_json, readable_blocks
 from clew.providers import PromptMessage, Provider, ProviderError, Request, SystemBlock, anthropic, claude_wire, extract, ollama, openai
 from clew.providers.failures import Answer, failure, retry_after
 from clew.providers.overflow import overflow_in
@@ -115,6 +115,7 @@ PARSERS: Mapping[str, Parser] = {
     "an export": Parser(imported, (UsageError,)),
     "the config": Parser(lambda s: yaml.parse(s.encode("utf-8", "surrogatepass"), "x"), (ConfigError,), yaml.MAX_BYTES),
     "stored blocks": Parser(blocks_from_json, (ValueError,)),
+    "damaged blocks": Parser(readable_blocks),
     "an address": Parser(Address.parse, (ValueError,)),
     "a cron expression": Parser(cron, (ValidationError,)),
     "the time of a job": Parser(at, (ValidationError,)),
@@ -206,6 +207,7 @@ SHAPES: Mapping[str, Any] = {
     "a webhook's body": CALLED,
     "a frame of the chat page": {"type": "message", "id": "m1", "text": "Hi"},
     "stored blocks": BLOCKS,
+    "damaged blocks": BLOCKS,
     "an export": EXPORT,
 }
 
@@ -303,6 +305,7 @@ def streams(events: list[Any]) -> st.SearchStrategy[list[Any]]:
 
 @share
 @given(streams(CLAUDE_LINES), st.floats(0, 4e9))
+@example([{"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": 10**400}}, CLAUDE_LINES[-1]], 1.0)
 def test_any_lines_of_claude_are_an_answer_or_an_error(given: list[Any], now: float) -> None:
     reply = claude_wire.Reply("m")
     for each in given:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from typing import Literal
 
@@ -14,10 +14,25 @@ from structlog.testing import capture_logs
 from clew.clock import Time
 from clew.context.prompt import Parts, layout, mark, prefixes
 from clew.context.view import head
-from clew.messages import Text, Usage
+from clew.errors import StoreError
+from clew.messages import Text, ToolCall, ToolResult, Usage
 from clew.metrics import Metrics
-from clew.model_call import MAX_WAIT, TRIES, ModelCaller, Spent, Spoken, Stopped
-from clew.providers import RETRYABLE, Began, Delta, Done, ErrorKind, Event, Limits, Provider, ProviderError, Request, Ttl, backoff
+from clew.model_call import MAX_WAIT, TRIES, ModelCaller, Spent, Spoken, Stopped, Untold
+from clew.providers import (
+    RETRYABLE,
+    Began,
+    Delta,
+    Done,
+    ErrorKind,
+    Event,
+    Limits,
+    PromptMessage,
+    Provider,
+    ProviderError,
+    Request,
+    Ttl,
+    backoff,
+)
 from tests.threads import numbered
 
 NOW = 1_780_000_000.0
@@ -77,23 +92,41 @@ class Scripted:
         return
 
 
+async def repeat_back(repairs: Sequence[str]) -> tuple[str, ...]:
+    return tuple(repairs)
+
+
 def error(kind: ErrorKind, wait: float | None = 0.0) -> ProviderError:
     return ProviderError(kind, f"{kind} it is", retry_after=wait)
 
 
 @dataclass
 class Bench:
+    """untold: what a store says of repairs; it is asked for each call that has some."""
+
     provider: Provider
     metrics: Metrics = field(default_factory=Metrics)
     spent: Spent = field(default_factory=Spent)
+    untold: Untold = field(default=lambda session, repairs: repeat_back(repairs))
 
-    async def call(self, *, spoken: Spoken | None = None, stop: asyncio.Event | None = None, cached: bool = False) -> Done:
+    async def call(
+        self,
+        *,
+        spoken: Spoken | None = None,
+        stop: asyncio.Event | None = None,
+        cached: bool = False,
+        repairs: Sequence[str] = (),
+        said: Sequence[PromptMessage] = (),
+    ) -> Done:
         parts = Parts("Be kind.", numbered(3).window(), head(UTC, "", direct=True))
         request = layout(parts, max_tokens=100, ttl=self.provider.cache_ttl, cache_key="s")
+        request = replace(request, messages=(*request.messages, *said))
         chain = prefixes(request)
         marks = mark(request, chain, {chain[1].hash} if cached else ())
-        caller = ModelCaller(Time(lambda: NOW, lambda: 0.0), self.metrics, lambda: 0.0)
-        return await caller.call(self.provider, marks, chain, payer="ada", spent=self.spent, spoken=spoken, stop=stop)
+        caller = ModelCaller(Time(lambda: NOW, lambda: 0.0), self.metrics, self.untold, lambda: 0.0)
+        return await caller.call(
+            self.provider, marks, chain, payer="ada", spent=self.spent, session="s1", repairs=repairs, spoken=spoken, stop=stop
+        )
 
     def count(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(name, labels) or 0.0
@@ -241,3 +274,49 @@ async def test_what_was_marked_is_recorded_even_if_the_reply_is_cut_off() -> Non
         await bench.call(cached=True)
     assert len(bench.spent.cache) == 3
     assert bench.spent.calls[0].usage == READ
+
+
+DANGLING = (PromptMessage("assistant", (ToolCall("c", "find me", "{}"),)),)
+
+
+@pytest.mark.asyncio
+async def test_a_request_that_providers_would_refuse_is_mended_on_its_way() -> None:  # P11, BO-001, BO-004
+    provider = Scripted([[error("overloaded")], [ANSWER]])
+    with capture_logs() as logs:
+        await Bench(provider).call(said=DANGLING, repairs=["message m1: it cannot be read"])
+    sent, again = provider.requests
+    assert sent == again
+    assert sent.messages[-2] == PromptMessage("assistant", (ToolCall("c", "find_me", "{}"),), marked=(0,))
+    assert [type(block) for block in sent.messages[-1].blocks] == [ToolResult]
+    (line,) = [line for line in logs if line["event"] == "view.repaired"]
+    assert (line["log_level"], line["session"]) == ("warning", "s1")
+    assert line["repairs"] == (
+        "message m1: it cannot be read",
+        "a call 'c' by a name that no tool can have",
+        "a call 'c' without its result",
+    )
+
+
+@pytest.mark.asyncio
+async def test_what_was_told_before_is_not_told_again() -> None:  # BO-004
+    asked: list[tuple[str, Sequence[str]]] = []
+
+    async def untold(session: str, repairs: Sequence[str]) -> tuple[str, ...]:
+        asked.append((session, repairs))
+        return ()
+
+    with capture_logs() as logs:
+        await Bench(Scripted([[ANSWER]]), untold=untold).call(said=DANGLING)
+        await Bench(Scripted([[ANSWER]]), untold=untold).call()
+    assert logs == []
+    assert [session for session, _ in asked] == ["s1"]
+
+
+@pytest.mark.asyncio
+async def test_a_store_that_cannot_note_it_costs_no_answer() -> None:  # BO-046
+    async def full(session: str, repairs: Sequence[str]) -> tuple[str, ...]:
+        raise StoreError("the disk is full")
+
+    with capture_logs() as logs:
+        assert await Bench(Scripted([[ANSWER]]), untold=full).call(repairs=["something"]) == ANSWER
+    assert [line["event"] for line in logs] == ["store.unavailable", "view.repaired"]

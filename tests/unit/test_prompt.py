@@ -6,6 +6,7 @@ import pytest
 
 from clew.context.prompt import (
     DEFAULT_PROMPT,
+    OPENING,
     Covered,
     Marks,
     Parts,
@@ -91,7 +92,9 @@ def test_the_line_is_a_users_message_where_the_first_kept_message_is_none() -> N
 
 
 def test_without_a_summary_there_is_no_such_line() -> None:  # P16
-    assert LINE not in repr(request(parts(numbered(4).window()[1:])))
+    sent = request(parts(numbered(4).window()[1:]))
+    assert LINE not in repr(sent)
+    assert (sent.messages[0].role, sent.messages[0].blocks) == ("user", (Text(OPENING),)), "providers want the user's words first"
 
 
 def test_the_line_says_how_many_messages_and_how_to_open_them() -> None:  # P16

@@ -4,6 +4,7 @@ from types import SimpleNamespace as Ns
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from clew.context.rules import mended
 from clew.messages import Text, Thinking, ToolCall, ToolResult, Usage
 from clew.providers import Began, Delta, Limits, PromptMessage, Provider, Request, Stop, SystemBlock, ToolSpec
 from clew.providers.anthropic import Anthropic, Reply, Settings, author, known_limits, payload, plugin
@@ -75,7 +76,7 @@ def test_results_come_first_and_neighbours_of_one_role_are_one_message() -> None
         PromptMessage("assistant", (ToolCall("1", "t", "{}"),)),
         PromptMessage("user", (Text("and then"), ToolResult("1", "t", "r"))),
     )
-    sent = payload(Request((), messages), MODEL)["messages"]
+    sent = payload(mended(Request((), messages))[0], MODEL)["messages"]
     assert [message["role"] for message in sent] == ["user", "assistant", "user"]
     assert [part["text"] for part in sent[0]["content"]] == ["a", "b"]
     assert [part["type"] for part in sent[2]["content"]] == ["tool_result", "text"]
@@ -83,14 +84,14 @@ def test_results_come_first_and_neighbours_of_one_role_are_one_message() -> None
 
 def test_blank_rows_heal() -> None:  # BO-113
     messages = (user("hi"), PromptMessage("assistant", (Text(""),)), user("  \n"), user("still there?"))
-    sent = payload(Request((SystemBlock("base", " "),), messages), MODEL)
+    sent = payload(mended(Request((SystemBlock("base", " "),), messages))[0], MODEL)
     assert sent["messages"] == [{"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": "still there?"}]}]
     assert "system" not in sent
 
 
 def test_an_emptied_message_is_replaced_only_where_the_order_needs_it() -> None:  # BO-113
     messages = (user(""), PromptMessage("assistant", (Text("hello"),)), user("\t"))
-    sent = payload(Request((), messages), MODEL)["messages"]
+    sent = payload(mended(Request((), messages))[0], MODEL)["messages"]
     assert [message["role"] for message in sent] == ["user", "assistant", "user"]
     assert all(part["text"].strip() for message in sent for part in message["content"])
 

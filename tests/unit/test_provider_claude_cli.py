@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from clew.messages import Text, Thinking, ToolResult
+from clew.context.rules import mended
+from clew.messages import Text, Thinking, ToolCall, ToolResult
 from clew.providers import Began, Delta, PromptMessage, Provider, ProviderError, Request, SystemBlock, ToolSpec
 from clew.providers.claude_cli import DEFAULT_LIMITS, ClaudeCli, Settings, command, environment, plugin
 from clew.providers.claude_wire import CLOSING, HISTORY, NO_SYSTEM, NO_TOOLS, Reply, asked, parsed
@@ -87,9 +88,10 @@ def test_a_system_prompt_is_never_empty_and_tells_of_no_tools() -> None:
 
 
 def test_blank_rows_and_thinking_are_left_out() -> None:  # BO-113, BO-115
-    blank = PromptMessage("assistant", (Text(" "), Thinking("anthropic/x", "{}")))
+    blank = PromptMessage("assistant", (Text(" "), Thinking("anthropic/x", "{}"), ToolCall("a", "t", "{}")))
     request = Request((), (*ask("hi").messages, blank, PromptMessage("user", (ToolResult("a", "t", "\ud800"),))))
-    assert texts(asked(request).newest) == ['{"tool_result": "t", "text": "�"}', "hi", CLOSING]
+    assert texts(asked(mended(request)[0]).newest) == ['{"tool_result": "t", "text": "�"}', CLOSING]
+    assert "thinking" not in str(texts(asked(mended(request)[0]).whole))
 
 
 def event(type: str, **fields: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from clew.context.rules import mended
 from clew.messages import Text, Thinking, ToolCall, ToolResult, Usage
 from clew.providers import Began, Delta, PromptMessage, Provider, ProviderError, Request, SystemBlock, ToolSpec
 from clew.providers.ollama import JUDGED_TOKENS, Ollama, Reply, Settings, listed, looks_cut, payload, plugin, window_of
@@ -46,7 +47,7 @@ def test_tool_messages_follow_their_calls_at_once() -> None:  # P11
 
 def test_blank_rows_and_thinking_are_left_out() -> None:  # BO-113, BO-115
     messages = (user("hi"), PromptMessage("assistant", (Text(" "), Thinking("anthropic/x", "{}"))), user("you?"))
-    assert sent(Request((), messages))["messages"] == [{"role": "user", "content": "hi\n\nyou?"}]
+    assert sent(mended(Request((), messages))[0])["messages"] == [{"role": "user", "content": "hi\n\nyou?"}]
 
 
 def test_the_same_request_gives_the_same_bytes() -> None:

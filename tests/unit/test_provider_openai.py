@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from clew.context.rules import mended
 from clew.messages import Text, Thinking, ToolCall, ToolResult, Usage
 from clew.providers import Began, Delta, Limits, PromptMessage, Provider, Request, Stop, SystemBlock, ToolSpec
 from clew.providers.openai import OpenAI, Reply, Settings, entry_of, payload, plugin, window_of
@@ -44,7 +45,7 @@ def test_tool_messages_follow_their_calls_at_once() -> None:  # P11
 
 def test_blank_rows_and_thinking_are_left_out() -> None:  # BO-113, BO-115
     messages = (user("hi"), PromptMessage("assistant", (Text(" "), Thinking("anthropic/x", "{}"))), user("you?"))
-    assert local(Request((), messages))["messages"] == [{"role": "user", "content": "hi\n\nyou?"}]
+    assert local(mended(Request((), messages))[0])["messages"] == [{"role": "user", "content": "hi\n\nyou?"}]
 
 
 def test_only_openai_gets_its_own_fields() -> None:

@@ -1,4 +1,6 @@
 import asyncio
+import contextlib
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +10,30 @@ from clew.messages import Usage
 from clew.store import CacheEntry, Compaction, ModelCall, Outcome, PromptState, Step
 from tests.unit.store_rows import NOW, accept, claim, inbound, opened, turn
 
+REPORT = '{"total": 2, "first_at": 1.0, "last_at": 2.0}'
+
 
 def revision(session: str, identifier: str = "one", parent: str | None = None, *, first: int = 1, last: int = 2) -> Compaction:
-    return Compaction(identifier, session, parent, first, last, "[]", f"text {identifier}", "count", "v1", "{}", 3, 2, NOW)
+    return Compaction(identifier, session, parent, first, last, "[]", f"text {identifier}", "count", "v1", REPORT, 3, 2, NOW)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("damage", ["ledger = '[{'", "held = ''", "report = 'null'", "report = '{\"total\": 2}'", "report = x'00' || 'x'"])
+async def test_a_damaged_compaction_is_passed_over_and_nothing_it_covered_is_lost(tmp_path: Path, damage: str) -> None:  # P6, BO-004
+    async with opened(tmp_path) as store:
+        session = (await turn(store, "1", "a", "b")).session
+        await turn(store, "2", "c", "d")
+        await store.compact(None, revision(session), ())
+        await store.compact("one", revision(session, "two", "one", first=3, last=4), ())
+        with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as database:
+            database.execute(f"UPDATE compactions SET {damage} WHERE id = 'two'")
+        rows = await store.view(session)
+        assert (rows.compaction and rows.compaction.id, [row.text for row in rows.messages]) == ("one", ["c", "d"])
+        assert rows.damaged == ("compaction two: it cannot be read",)
+        assert await store.verify_session(session) == ["compaction two cannot be read"]
+        assert len(await store.compactions(session)) == 2
+        assert await store.compact("one", revision(session, "three", "one", first=3, last=4), ())
+        assert (await store.view(session)).messages == ()
 
 
 @pytest.mark.asyncio

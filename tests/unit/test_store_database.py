@@ -8,6 +8,7 @@ import pytest
 
 from clew.context.view import window
 from clew.errors import StoreError
+from clew.messages import Text
 from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import NOW, accept, allow, claim, inbound, opened, said, turn
@@ -181,8 +182,29 @@ async def test_a_damaged_row_is_left_out_and_its_thread_goes_on(tmp_path: Path) 
         database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
         database.execute("DROP TRIGGER messages_append_only")
         database.execute('UPDATE messages SET blocks = \'[{"kind": "nonsense"}]\' WHERE seq = 2')
+        database.execute('UPDATE messages SET blocks = \'[{"kind": "nonsense"}, {"kind": "text", "text": "hi"}, 7]\' WHERE seq = 1')
         database.close()
         rows = await store.view(claimed.session)
-        assert [message.blocks for message in rows.messages][1] == ()
+        assert [message.blocks for message in rows.messages] == [(Text("hi"),), ()]
         assert len(window(rows.messages)) == 1
-        assert window(rows.messages).repairs == (f"message {rows.messages[1].id}: nothing in it can be read",)
+        one, two = (message.id for message in rows.messages)
+        assert window(rows.messages).repairs == (f"message {one}: a part of it cannot be read", f"message {two}: it cannot be read")
+        assert await store.verify_session(claimed.session) == [f"message {each} cannot be read, or not all of it" for each in (one, two)]
+        exported = await store.export_session(claimed.session)
+        assert [each["blocks"] for each in exported["messages"]] == [[{"kind": "text", "text": "hi"}], []]
+
+
+@pytest.mark.asyncio
+async def test_repairs_are_told_once_and_forgotten_with_their_session(tmp_path: Path) -> None:  # BO-004
+    async with opened(tmp_path) as store:
+        claimed = await turn(store, "1", "hello", "answer")
+        assert await store.tell_repairs(claimed.session, ["a", "b"]) == ("a", "b")
+        before = store.commits
+        assert await store.tell_repairs(claimed.session, ["b", "a"]) == ()
+        assert store.commits == before
+        assert await store.tell_repairs(claimed.session, ["b", "c"]) == ("c",)
+        assert await store.tell_repairs("other", ["c"]) == ("c",)
+    async with opened(tmp_path) as store:
+        assert await store.tell_repairs(claimed.session, ["a", "b", "c"]) == ()
+        await store.delete_session(claimed.session)
+        assert await store.tell_repairs(claimed.session, ["a"]) == ("a",)

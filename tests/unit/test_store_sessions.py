@@ -10,6 +10,8 @@ from clew.store import Compaction, ModelCall, NewMessage, Outcome, Step
 from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened, reply, said, turn
 
+REPORT = '{"total": 2, "first_at": 1.0, "last_at": 2.0}'
+
 
 async def whole(store: SqliteStore) -> str:
     """A session with one of everything; its id."""
@@ -24,7 +26,21 @@ async def whole(store: SqliteStore) -> str:
     )
     call = ModelCall("call23456789", "reply", "ada", "local", "any", Usage(1, 2, 3, 4), NOW, NOW, NOW + 1)
     await store.finish(claimed, Outcome("done", Step(messages=messages, calls=(call,))), [reply()], NOW)
-    new = Compaction("comp23456789", claimed.session, None, 1, 2, "[]", "They met.", "count", "summary-1", '{"total": 2}', 3, 2, NOW)
+    new = Compaction(
+        "comp23456789",
+        claimed.session,
+        None,
+        1,
+        2,
+        "[]",
+        "They met.",
+        "count",
+        "summary-1",
+        '{"total": 2, "first_at": 1.0, "last_at": 2.0}',
+        3,
+        2,
+        NOW,
+    )
     assert await store.compact(None, new, ())
     return claimed.session
 

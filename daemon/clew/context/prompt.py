@@ -24,6 +24,9 @@ DEFAULT_PROMPT = (
 )
 """The base prompt where the config gives none."""
 
+OPENING = "[The beginning of this conversation is not shown here.]"
+"""Stands in front of messages that begin with the model's words, where no summary tells of those before."""
+
 SUMMARY_HEADING = "Summary of the conversation so far:"
 
 
@@ -66,7 +69,7 @@ class Parts:
 
 def layout(parts: Parts, *, max_tokens: int, ttl: Ttl | None, cache_key: str, purpose: Purpose = "reply") -> Request:
     """`parts` in their order, unmarked. Each part present is parted from the one before by one blank line, which begins it."""
-    opening = bool(parts.summary) and not (parts.messages and parts.messages[0].kind == "user")
+    opening = not (parts.messages and parts.messages[0].kind == "user") and bool(parts.summary or parts.messages)
     summary = f"{SUMMARY_HEADING}\n{parts.summary}" if parts.summary else ""
     if summary and not opening:
         summary = f"{summary}\n\n{parts.covered_line}"
@@ -83,7 +86,7 @@ def layout(parts: Parts, *, max_tokens: int, ttl: Ttl | None, cache_key: str, pu
             system.append(SystemBlock(kind, f"{_break(system[-1].text)}{text}" if system else text))
     messages = [_message(each, parts.head) for each in parts.messages]
     if opening:
-        messages.insert(0, PromptMessage("user", (Text(parts.covered_line),)))
+        messages.insert(0, PromptMessage("user", (Text(parts.covered_line if parts.summary else OPENING),)))
     if parts.recall and parts.placement == "message":
         messages = _with_recall(messages, parts.messages, parts.recall)
     tools = tuple(sorted(parts.tools, key=lambda tool: tool.name))

@@ -69,12 +69,12 @@ class _Builder:
         self._results: list[Message] = []
 
     def add(self, row: Message) -> None:
+        if row.damaged:
+            self.repairs.append(f"message {row.id}: {'a part of it' if row.blocks else 'it'} cannot be read")
         if row.role == "tool":
             self._add_result(row)
             return
         self.close()
-        if not row.blocks:
-            self.repairs.append(f"message {row.id}: nothing in it can be read")
         blocks = tuple(self._kept(row))
         if row.role == "assistant" and row.calls:
             names = {call_id: self._unique(call_id, row.seq) for call_id in dict.fromkeys(call.id for call in row.calls)}

@@ -211,7 +211,7 @@ class Reply:
         if self._rejected is not None:
             until = self._rejected.get("resetsAt")
             if isinstance(until, (int, float)) and until > 0:
-                return "rate_limit", min(max(until - now, 0.0), LONGEST_WAIT)
+                return "rate_limit", max(min(until, now + LONGEST_WAIT) - now, 0.0)  # any number: compared before it is subtracted
             return "quota", None
         status = self._result.get("api_error_status")
         told = failure(Answer(status if isinstance(status, int) and status >= 400 else 500, text), now)

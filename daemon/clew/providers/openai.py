@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from zlib import crc32
 
 from pydantic import SecretStr
 
@@ -33,6 +34,8 @@ ANSWERS_S = 1.5
 """Seconds in which the server must list its models to count as there."""
 FACTS_S = 3.0
 """Seconds to ask a server for its window or its models."""
+LONGEST_ID = 40
+"""Characters of a call's id that api.openai.com takes; others give longer ones and want them back."""
 SMALL_WINDOW = 8192
 """Tokens of a window of which nothing is known."""
 
@@ -58,7 +61,7 @@ class Settings(Section):
 
 def payload(request: Request, model: str, *, official: bool) -> dict[str, Any]:
     """The body of the call. official: of api.openai.com, whose newer models refuse what the others need."""
-    body: dict[str, Any] = {"model": model, "messages": _messages(request)}
+    body: dict[str, Any] = {"model": model, "messages": _messages(request, LONGEST_ID if official else None)}
     if request.tools:
         body["tools"] = [
             {
@@ -74,19 +77,19 @@ def payload(request: Request, model: str, *, official: bool) -> dict[str, Any]:
     return body
 
 
-def _messages(request: Request) -> list[dict[str, Any]]:
+def _messages(request: Request, longest_id: int | None) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if request.system_text.strip():
         messages.append({"role": "system", "content": well_formed(request.system_text)})
     for turn in turns(request.messages, KIND):
-        messages.extend([_assistant(turn)] if turn.role == "assistant" else _user(turn))
+        messages.extend([_assistant(turn, longest_id)] if turn.role == "assistant" else _user(turn, longest_id))
     return messages
 
 
-def _assistant(turn: Turn) -> dict[str, Any]:
+def _assistant(turn: Turn, longest_id: int | None) -> dict[str, Any]:
     calls = [
         {
-            "id": well_formed(block.id),
+            "id": _id(block.id, longest_id),
             "type": "function",
             "function": {"name": well_formed(block.name), "arguments": arguments_text(block.arguments)},
         }
@@ -97,14 +100,20 @@ def _assistant(turn: Turn) -> dict[str, Any]:
     return {"role": "assistant", **({"content": text} if text else {}), **({"tool_calls": calls} if calls else {})}
 
 
-def _user(turn: Turn) -> list[dict[str, Any]]:
+def _user(turn: Turn, longest_id: int | None) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = [
-        {"role": "tool", "tool_call_id": well_formed(block.call_id), "content": well_formed(block.text)}
+        {"role": "tool", "tool_call_id": _id(block.call_id, longest_id), "content": well_formed(block.text)}
         for block, _ in turn.blocks
         if isinstance(block, ToolResult)
     ]
     text = _text(turn)
     return [*messages, {"role": "user", "content": text}] if text else messages
+
+
+def _id(call_id: str, longest: int | None) -> str:
+    """Ids of other providers may be longer than OpenAI's own; two that differ only behind the bound stay two."""
+    known = well_formed(call_id)
+    return known if longest is None or len(known) <= longest else f"{known[: longest - 9]}_{crc32(known.encode()):08x}"
 
 
 def _text(turn: Turn) -> str:

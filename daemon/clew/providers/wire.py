@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from clew.messages import Block, Text, Thinking, ToolResult
+from clew.messages import Block, Thinking
 from clew.providers import PromptMessage
-
-PLACEHOLDER = "(empty message)"
-"""Stands for a message without words where leaving it out would break the order of roles."""
 
 Blocks = tuple[tuple[Block, bool], ...]
 
@@ -19,46 +16,28 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Neighbouring messages of one role as one: tool results first, no blank text. Each block with its cache mark."""
+    """Neighbouring messages of one role as one. Each block with its cache mark."""
 
     role: Literal["user", "assistant"]
     blocks: Blocks
 
 
-_NOTHING_SAID = Turn("user", ((Text(PLACEHOLDER), False),))
-
-
 def turns(messages: tuple[PromptMessage, ...], author: str) -> list[Turn]:
-    """`messages` as APIs take them: roles alternate, nothing is empty, a user's line is first and last if one was.
+    """The messages of a sound request (see `context.rules`), so that roles alternate.
 
     author: whose thinking blocks are kept; those of others mean nothing to this model.
     """
     merged: list[Turn] = []
     for message in messages:
-        blocks = _kept(message, author)
-        if blocks and merged and merged[-1].role == message.role:
+        blocks = tuple((block, index in message.marked) for index, block in enumerate(message.blocks) if _is_for(author, block))
+        if merged and merged[-1].role == message.role:
             blocks = (*merged.pop().blocks, *blocks)
-        if blocks:
-            merged.append(Turn(message.role, _results_first(blocks)))
-    if messages and messages[0].role == "user" and (not merged or merged[0].role != "user"):
-        merged.insert(0, _NOTHING_SAID)
-    if messages and messages[-1].role == "user" and (not merged or merged[-1].role != "user"):
-        merged.append(_NOTHING_SAID)
+        merged.append(Turn(message.role, blocks))
     return merged
 
 
-def _kept(message: PromptMessage, author: str) -> Blocks:
-    return tuple((block, index in message.marked) for index, block in enumerate(message.blocks) if _sent(block, author))
-
-
-def _sent(block: Block, author: str) -> bool:
-    if isinstance(block, Text):
-        return bool(block.text.strip())
+def _is_for(author: str, block: Block) -> bool:
     return not isinstance(block, Thinking) or block.provider == author
-
-
-def _results_first(blocks: Blocks) -> Blocks:
-    return tuple(sorted(blocks, key=lambda each: not isinstance(each[0], ToolResult)))
 
 
 def well_formed(text: str) -> str:

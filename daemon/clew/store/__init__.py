@@ -270,6 +270,7 @@ class ViewRows:
 
     compaction: the newest one not undone. messages: the rows behind its `to_seq`, in order. pinned: the pinned messages in front of it.
     failures: compactions that failed in a row. turn_seq: row of the first user message of the turn that runs, None while none does.
+    damaged: what could not be read of them, in words.
     """
 
     session: str
@@ -280,6 +281,7 @@ class ViewRows:
     prompt: PromptState
     failures: int = 0
     turn_seq: int | None = None
+    damaged: tuple[str, ...] = ()
 
 
 # Search ----------------------------------------------------------------------------------------------------------

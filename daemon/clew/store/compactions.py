@@ -14,13 +14,27 @@ _COLUMNS = (
 )
 
 
+READABLE = (
+    "json_valid(held) AND json_valid(ledger)"
+    " AND CASE WHEN json_valid(report) THEN json_type(report, '$.total') || json_type(report, '$.first_at') END IS NOT NULL"
+)
+"""That a row of `compactions` can be used."""
+
+
 def tip(db: sqlite3.Connection, session: str) -> Compaction | None:
-    """The newest compaction that was not undone."""
+    """The newest compaction that was not undone. One that is damaged is passed over: what it covered is in the window again."""
     row = db.execute(
-        f"SELECT {_COLUMNS} FROM compactions WHERE session = ? AND undone_at IS NULL ORDER BY to_seq DESC, created DESC LIMIT 1",
+        f"SELECT {_COLUMNS} FROM compactions WHERE session = ? AND undone_at IS NULL AND {READABLE}"
+        " ORDER BY to_seq DESC, created DESC LIMIT 1",
         (session,),
     ).fetchone()
     return _compaction(row) if row else None
+
+
+def damaged(db: sqlite3.Connection, session: str) -> tuple[str, ...]:
+    """Ids of the compactions that cannot be read."""
+    rows = db.execute(f"SELECT id FROM compactions WHERE session = ? AND undone_at IS NULL AND NOT ({READABLE}) ORDER BY id", (session,))
+    return tuple(identifier for (identifier,) in rows)
 
 
 def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
@@ -47,6 +61,7 @@ def view(db: sqlite3.Connection, session: str) -> ViewRows:
         prompt=prompt_state(db, session),
         failures=failures[0] if failures else 0,
         turn_seq=turn[0] if turn else None,
+        damaged=tuple(f"compaction {each}: it cannot be read" for each in damaged(db, session)),
     )
 
 
@@ -125,4 +140,8 @@ def failed(db: sqlite3.Connection, session: str, error: str, calls: Sequence[Mod
 
 def _compaction(row: Sequence[Any]) -> Compaction:
     named = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    return Compaction(**{**named, "held": tuple(json.loads(named["held"]))})
+    try:
+        held = tuple(json.loads(named["held"]))
+    except ValueError:
+        held = ()
+    return Compaction(**{**named, "held": held})

@@ -2,9 +2,11 @@
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from clew.errors import NotFound, UsageError
+from clew.messages import blocks_to_json, readable_blocks
 from clew.store import Said, SessionRow, accept, compactions, transcript, turns
 from clew.store.imports import FORMAT
 from clew.transport import Inbound
@@ -70,7 +72,7 @@ def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
     exported = []
     for each in messages:
         message = dict(zip(names, each, strict=True))
-        exported.append(message | {"blocks": json.loads(message["blocks"]), "metadata": json.loads(message["metadata"])})
+        exported.append(message | {"blocks": _readable(message["blocks"]), "metadata": json.loads(message["metadata"])})
     direct = db.execute("SELECT direct FROM chats WHERE address = ?", (row.address,)).fetchone()[0]
     return {
         "clew": FORMAT,
@@ -80,6 +82,11 @@ def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
         "pins": _rows(db, "SELECT message, by, at FROM pins WHERE session = ? ORDER BY message", row.id),
         "model_calls": _rows(db, "SELECT * FROM model_calls WHERE session = ? ORDER BY started, id", row.id),
     }
+
+
+def _readable(blocks: str) -> Any:
+    """A message's blocks as plain values; of damaged ones what can be read."""
+    return json.loads(blocks_to_json(readable_blocks(blocks)))
 
 
 def _table_row(db: sqlite3.Connection, table: str, identifier: str) -> dict[str, Any]:
@@ -103,6 +110,7 @@ def delete(db: sqlite3.Connection, session: str) -> int:
     db.execute(f"DELETE FROM timeline WHERE inbox IN ({turns_of})", (session,))
     db.execute(f"UPDATE inbox SET text = '' WHERE id IN ({turns_of})", (session,))
     db.execute("UPDATE chats SET session = NULL WHERE session = ?", (session,))
+    db.execute("DELETE FROM meta WHERE key = ?", (f"repaired/{session}",))
     db.execute("DELETE FROM sessions WHERE id = ?", (session,))
     return gone
 
@@ -125,13 +133,40 @@ def _said(seq: int, identifier: str, role: Any, text: str, at: float, name: str,
     return Said(seq, identifier, role, text, at, name, in_reply_to, tuple(json.loads(answers)), bool(failed))
 
 
+TOLD = 200
+"""Repairs of one session that are remembered as told, the newest."""
+
+
+def untold(db: sqlite3.Connection, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
+    """Which of these repairs of a session's view were not told yet."""
+    told = _told(db, session)
+    return tuple(repair for repair in repairs if repair not in told)
+
+
+def tell(db: sqlite3.Connection, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
+    """Note these repairs as told. Returns those that were not."""
+    new = untold(db, session, repairs)
+    known = json.dumps([*_told(db, session), *new][-TOLD:], ensure_ascii=False)
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (f"repaired/{session}", known))
+    return new
+
+
+def _told(db: sqlite3.Connection, session: str) -> list[str]:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (f"repaired/{session}",)).fetchone()
+    return list(json.loads(row[0])) if row else []
+
+
 def verify(db: sqlite3.Connection, session: str) -> list[str]:
     """What is wrong with a session, in words; empty where each message is in exactly one of window, summary, taken back (promise 6)."""
     problems: list[str] = []
     seqs = [seq for (seq,) in db.execute("SELECT seq FROM messages WHERE session = ? ORDER BY seq", (session,))]
     if seqs != list(range(1, len(seqs) + 1)):
         problems.append("the transcript has gaps")
-    chain = [each for each in compactions.listing(db, session) if each.undone_at is None]
+    rows = transcript.between(db, session, 0)
+    problems += [f"message {row.id} cannot be read, or not all of it" for row in rows if row.damaged]
+    damaged = compactions.damaged(db, session)
+    problems += [f"compaction {identifier} cannot be read" for identifier in damaged]
+    chain = [each for each in compactions.listing(db, session) if each.undone_at is None and each.id not in damaged]
     covered, parent = 0, None
     for each in chain:
         if each.parent != parent:

@@ -342,6 +342,14 @@ class SqliteStore:
     async def delete_session(self, session: str) -> int:
         return await self._db.write(sessions.delete, session)
 
+    async def tell_repairs(self, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
+        """Which of these repairs of a session's view were not told yet; they are from now on."""
+
+        def look(db: sqlite3.Connection) -> tuple[bool, tuple[str, ...]]:
+            return bool(sessions.untold(db, session, repairs)), ()
+
+        return await self._db.write_if(look, sessions.tell, session, repairs)
+
     async def verify_session(self, session: str) -> list[str]:
         return await self._db.read(sessions.verify, session)
 

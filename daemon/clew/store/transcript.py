@@ -8,7 +8,7 @@ from typing import Any
 
 from clew.clock import new_id
 from clew.context.text import tokens
-from clew.messages import Block, Message, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json
+from clew.messages import Block, Message, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json, readable_blocks
 from clew.store import NewMessage
 
 COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
@@ -18,10 +18,9 @@ def message(row: Sequence[Any]) -> Message:
     """A row of COLUMNS as a message. Blocks that are damaged are left out: one bad row must not end its thread."""
     identifier, seq, role, blocks, at, sender, sender_name, turn = row
     try:
-        kept = blocks_from_json(blocks)
+        return Message(identifier, seq, role, blocks_from_json(blocks), at, sender, sender_name, turn)
     except ValueError:
-        kept = ()
-    return Message(identifier, seq, role, kept, at, sender, sender_name, turn)
+        return Message(identifier, seq, role, readable_blocks(blocks), at, sender, sender_name, turn, damaged=True)
 
 
 def append(db: sqlite3.Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]) -> tuple[Message, ...]:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from pydantic import ValidationError
@@ -43,7 +43,7 @@ class ToolRunner:
 
     async def run(self, calls: Sequence[ToolCall], context: ToolContext) -> list[Ran]:
         """Run calls side by side. A failing tool gives an error result, never an exception."""
-        return list(await asyncio.gather(*(self._run(call, context) for call in calls)))
+        return [self._bounded(ran) for ran in await asyncio.gather(*(self._run(call, context) for call in calls))]
 
     async def _run(self, call: ToolCall, context: ToolContext) -> Ran:
         tool = self.tools.get(call.name)
@@ -70,12 +70,14 @@ class ToolRunner:
         if isinstance(answer, Pending):
             return Ran(call, None, answer)
         log.info("tool.finished", tool=call.name)
-        return Ran(call, _result(call, self._bounded(answer), error=False))
+        return Ran(call, _result(call, answer, error=False))
 
-    def _bounded(self, text: str) -> str:
-        if len(text) <= self._output_chars:
-            return text
-        return f"{text[: self._output_chars]}\n[… {len(text) - self._output_chars} more characters were left out]"
+    def _bounded(self, ran: Ran) -> Ran:
+        """With a result that is not too long, whoever wrote it: a tool's error can be as long as its answer."""
+        if ran.result is None or (more := len(ran.result.text) - self._output_chars) <= 0:
+            return ran
+        text = f"{ran.result.text[: self._output_chars]}\n[… {more} more characters were left out]"
+        return replace(ran, result=replace(ran.result, text=text))
 
 
 def _error(call: ToolCall, text: str) -> Ran:
