@@ -123,7 +123,7 @@ class Agent:
         log.info("turn.started", resumed=claim.resumed, kind=claim.kind)
         self._show(claim.address, Typing(_newest(claim)))
         try:
-            rows = await self._store.view(claim.session)
+            rows = claim.rows or await self._store.view(claim.session)
             turn = _Turn(claim, rows, Decided(rows.prompt), stop, list(rows.messages))
             outcome, text = await self._ended(turn)
             said = replies(turn.claim, text, self._plan)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import structlog
 
-from clew.bus import Bus
+from clew.bus import Bus, LiveEvent, Replied
 from clew.clock import Time
 from clew.metrics import Metrics
 from clew.providers import backoff
@@ -26,8 +26,9 @@ SEND = 120.0
 """Seconds a transport may take over one delivery; its own, shorter bounds come first."""
 LOOK = 30.0
 """Seconds between looks at the outbox when nothing was reported."""
-HINT_EVERY = 0.25
-"""Seconds between two rounds of hints to platforms: each preview repeats all words so far."""
+HINT_AFTER, HINT_EVERY = 0.1, 0.25
+"""Seconds before the first hint of a reply is shown to a platform, and between two rounds: each preview repeats all words so far. A reply
+that is there sooner needs none."""
 LONGEST_PREVIEW = 16_000
 """Characters beyond which a platform is shown no further previews of a reply."""
 HINTS = 1000
@@ -49,30 +50,20 @@ class Delivering:
         self._room = asyncio.Semaphore(SIDE_BY_SIDE)
         self._up = False
         self._next: float | None = None  # when the next delivery is due
-        self._back = asyncio.Event()
 
     def connected(self, up: bool) -> None:
         """Nothing is tried while the transport is not connected: trying would only make the next wait longer."""
         self._up = up
         if up:
-            self._back.set()
+            self._store.deliveries[self._name].tell()
 
     async def run(self) -> None:
         """Until cancelled. A send that runs then is left to `drain`."""
+        news = self._store.deliveries[self._name]
         while True:
-            self._back.clear()
-            seen = self._store.deliveries.version
+            seen = news.version
             await self._start_all()
-            await self._news(seen, self._pause())
-
-    async def _news(self, seen: int, seconds: float) -> None:
-        """Wait until the store changed or the connection came back, at most `seconds`."""
-        waiting = [asyncio.ensure_future(each) for each in (self._store.deliveries.wait(seen, seconds), self._back.wait())]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waiting:
-                each.cancel()
+            await news.wait(seen, self._pause())
 
     async def drain(self, grace: float) -> None:
         """Send what is due, at most `grace` seconds."""
@@ -102,15 +93,16 @@ class Delivering:
                 return
 
     async def _start_next(self) -> bool:
-        delivery = await self._store.claim_delivery(self._owner, self._name, self._time.wall())
-        if not isinstance(delivery, Delivery):
-            self._next = delivery
+        """Begin with the next delivery. Returns whether another one is due as well."""
+        now = self._time.wall()
+        delivery, self._next = await self._store.claim_delivery(self._owner, self._name, now)
+        if delivery is None:
             self._room.release()
             return False
         task = asyncio.create_task(self._send(delivery), name=f"send.{delivery.id}")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-        return True
+        return self._next is not None and self._next <= now
 
     async def _claimed(self) -> None:
         """Wait until no claim is under way."""
@@ -181,9 +173,12 @@ class Hints:
         self._waiting: dict[Address, Typing | Preview] = {}
         self._wake = asyncio.Event()
 
-    def show(self, address: Address, event: Typing | Preview) -> None:
-        """Never waits. Of the hints for one address that wait, only the newest is shown."""
+    def show(self, address: Address, event: LiveEvent) -> None:
+        """Never waits. Of the hints for one address that wait, only the newest is shown, and none once the reply is there."""
         self._bus.publish(address, event)
+        if isinstance(event, Replied):
+            self._waiting.pop(address, None)
+            return
         transport = self._transports.get(address.transport)
         if transport is None or transport.capabilities.instant or len(self._waiting) >= HINTS:
             return
@@ -193,6 +188,7 @@ class Hints:
     async def run(self) -> None:
         while True:
             await self._wake.wait()
+            await asyncio.sleep(HINT_AFTER)
             self._wake.clear()
             waiting, self._waiting = self._waiting, {}
             for address, event in waiting.items():
@@ -202,4 +198,4 @@ class Hints:
                     await self._transports[address.transport].hint(address, event)
                 except Exception as error:
                     log.debug("hint.lost", transport=address.transport, err=str(error))
-            await asyncio.sleep(HINT_EVERY)
+            await asyncio.sleep(HINT_EVERY - HINT_AFTER)

@@ -1,18 +1,20 @@
 """From the inbox to turns: one at a time per session, many sessions side by side."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import structlog
 
 from clew import commands
 from clew.agent import Agent, Plan, replies
-from clew.bus import Bus, Replied
+from clew.bus import LiveEvent, Replied
 from clew.clock import Time
 from clew.errors import StoreError
 from clew.store import Claim, LeaseLost, Outcome
 from clew.store.sqlite import SqliteStore
 from clew.supervise import STORE_WAIT, patiently
+from clew.transport import Address
 
 log = structlog.get_logger()
 
@@ -28,6 +30,9 @@ ATTEMPTS = 5
 """Starts of a turn after which its message is given up."""
 BROKEN = "Something went wrong inside me; it is in the log of whoever runs me. Your message is stored."
 
+Show = Callable[[Address, LiveEvent], None]
+"""Tells whoever listens at an address."""
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -42,15 +47,15 @@ class Work:
 class Dispatcher:
     """Claims turns and runs them."""
 
-    def __init__(self, store: SqliteStore, work: Work, plan: Plan, bus: Bus, time: Time, owner: str) -> None:
+    def __init__(self, store: SqliteStore, work: Work, plan: Plan, show: Show, time: Time, owner: str) -> None:
         self._store = store
         self._work = work
         self._plan = plan
-        self._bus = bus
+        self._show = show
         self._time = time
         self._owner = owner
         self._tasks: dict[asyncio.Task[None], Claim] = {}
-        self._failure: asyncio.Future[None] | None = None
+        self._failure: BaseException | None = None
         self._begun = time.steady()
         self.progress = 0.0
 
@@ -60,16 +65,12 @@ class Dispatcher:
 
     async def run(self) -> None:
         """Until cancelled. Running turns outlive the cancelling: see `drain`."""
-        self._failure = asyncio.get_running_loop().create_future()
-        while True:
+        while self._failure is None:
             seen = self._store.arrivals.version
             await self._start_all()
             self.progress = self._time.steady()
-            waiter = asyncio.ensure_future(self._store.arrivals.wait(seen, LOOK))
-            await asyncio.wait((waiter, self._failure), return_when=asyncio.FIRST_COMPLETED)
-            waiter.cancel()
-            if self._failure.done():
-                self._failure.result()
+            await self._store.arrivals.wait(seen, LOOK)
+        raise self._failure
 
     async def drain(self, grace: float) -> int:
         """Let running turns end, at most `grace` seconds. Returns how many were interrupted; they are resumed at the next start."""
@@ -93,18 +94,21 @@ class Dispatcher:
             task = asyncio.create_task(self._run(claim, self._work), name=f"turn.{claim.turn}")
             self._tasks[task] = claim
             task.add_done_callback(self._ended)
+            if not claim.more:
+                return
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.pop(task)
-        if not task.cancelled() and (error := task.exception()) and self._failure and not self._failure.done():
-            self._failure.set_exception(error)
+        if not task.cancelled() and (error := task.exception()):
+            self._failure = error
+            self._store.arrivals.tell()
 
     async def _run(self, claim: Claim, work: Work) -> None:
         structlog.contextvars.bind_contextvars(session=claim.session, turn=claim.turn, transport=claim.address.transport)
         while not await self._ran(claim, work):
             await asyncio.sleep(STORE_WAIT)
-            claim = replace(claim, resumed=True)
-        self._bus.publish(claim.address, Replied(claim.session))
+            claim = replace(claim, resumed=True, rows=None)
+        self._show(claim.address, Replied(claim.session))
 
     async def _ran(self, claim: Claim, work: Work) -> bool:
         """Run a turn. False: the store could not be used; what is stored of it stands, and it can be resumed."""

@@ -50,19 +50,23 @@ class Points:
 
 def install(reach: Callable[[str], None]) -> None:
     """Put the points into this process's clew."""
-    savepoint, transact = database._savepoint, database._transact
+    transact = database._transact
 
-    def written(db: Any, write: Any) -> Any:
-        done = savepoint(db, write)
-        reach(f"written {_verb(write)}")
-        return done
+    def written(run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def then_reach(db: Any, write: Any) -> Any:
+            done = run(db, write)
+            reach(f"written {_verb(write)}")
+            return done
+
+        return then_reach
 
     def committed(db: Any, group: Any) -> Any:
         done = transact(db, group)
         reach(f"committed {' '.join(map(_verb, group))}")
         return done
 
-    database._savepoint = written
+    for name in ("_savepoint", "_alone"):
+        setattr(database, name, written(getattr(database, name)))
     database._transact = committed
     _around(ToolRunner, "_run", "call", reach)
     _around(MqttTransport, "send", "send", reach)

@@ -51,11 +51,12 @@ def test_lanes_keep_their_order_and_hold_up_no_other(happened: list[tuple[str, s
                     await store.finish(await claim(store), Outcome("done"), [reply(text, chat)], NOW)
                     lanes.waiting[chat].append(text)
                 elif what == "claim":
-                    delivery = await store.claim_delivery("me", "desk", NOW)
+                    claimed, later = await store.claim_delivery("me", "desk", NOW)
                     heads = lanes.heads()
-                    assert (delivery.text in heads) if isinstance(delivery, Delivery) else not heads
-                    if isinstance(delivery, Delivery):
-                        lanes.sending[delivery.address.chat] = delivery
+                    assert (claimed.text in heads) if claimed else not heads
+                    if claimed:
+                        lanes.sending[claimed.address.chat] = claimed
+                    assert later == (NOW if lanes.heads() else None)
                 elif what == "crash":
                     await store.recover(frozenset({"desk"}), NOW)
                     lanes.sending.clear()

@@ -189,7 +189,7 @@ async def test_reading_writes_nothing(tmp_path: Path) -> None:  # P22
         await store.export_session(session)
         await store.counts(NOW)
         assert await store.claim_turn("me", NOW, 60, frozenset()) is None
-        assert await store.claim_delivery("me", "desk", NOW) is None
+        assert await store.claim_delivery("me", "desk", NOW) == (None, None)
         assert store.commits == before
 
 

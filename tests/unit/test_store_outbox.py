@@ -9,8 +9,8 @@ from tests.unit.store_rows import NOW, accept, claim, inbound, opened, reply, tu
 
 
 async def next_delivery(store: SqliteStore, now: float = NOW) -> Delivery:
-    delivery = await store.claim_delivery("me", "desk", now)
-    assert isinstance(delivery, Delivery)
+    delivery, _ = await store.claim_delivery("me", "desk", now)
+    assert delivery is not None
     return delivery
 
 
@@ -27,7 +27,7 @@ async def test_a_chat_is_one_lane_in_order(tmp_path: Path) -> None:  # P43, BO-0
         for n in range(3):
             delivery = await next_delivery(store)
             assert delivery.text == f"answer {n}"
-            assert await store.claim_delivery("me", "desk", NOW) is None
+            assert await store.claim_delivery("me", "desk", NOW) == (None, None)
             await store.settle(delivery, Settlement("sent", "ref", sent_parts=1), NOW)
         assert set((await states(store)).values()) == {"sent"}
 
@@ -45,7 +45,7 @@ async def test_a_chat_whose_delivery_fails_holds_up_no_other(tmp_path: Path) -> 
             delivery = await next_delivery(store)
             assert delivery.text == f"bob {n}"
             await store.settle(delivery, Settlement("sent"), NOW)
-        assert await store.claim_delivery("me", "desk", NOW + 299) == NOW + 300
+        assert await store.claim_delivery("me", "desk", NOW + 299) == (None, NOW + 300)
         again = await next_delivery(store, NOW + 300)
         assert (again.text, again.attempt) == ("ada 0", 2)
 
@@ -94,7 +94,7 @@ async def test_a_draft_is_completed_by_the_reply_of_its_turn(tmp_path: Path) -> 
         draft = await store.draft(claimed, reply(""), NOW)
         assert (await store.draft(claimed, reply(""), NOW)).id == draft.id
         await store.previewed(draft, "preview 7")
-        assert await store.claim_delivery("me", "desk", NOW) is None
+        assert await store.claim_delivery("me", "desk", NOW) == (None, None)
         (identifier,) = await store.finish(claimed, Outcome("done"), [reply("final")], NOW)
         delivery = await next_delivery(store)
         assert (identifier, delivery.id, delivery.text, delivery.preview_ref) == (draft.id, draft.id, "final", "preview 7")
@@ -107,12 +107,12 @@ async def test_an_instant_reply_counts_as_sent_when_committed(tmp_path: Path) ->
         await accept(store, inbound("1"))
         await store.finish(await claim(store), Outcome("done"), [reply(instant=True)], NOW)
         assert set((await states(store)).values()) == {"sent"}
-        assert await store.claim_delivery("me", "desk", NOW) is None
+        assert await store.claim_delivery("me", "desk", NOW) == (None, None)
 
 
 @pytest.mark.asyncio
 async def test_deliveries_belong_to_their_transport(tmp_path: Path) -> None:  # P43
     async with opened(tmp_path) as store:
         await turn(store, "1", "hello", "answer")
-        assert await store.claim_delivery("me", "mqtt", NOW) is None
-        assert await store.claim_delivery("me", "desk", NOW - 1) == NOW, "when it is due"
+        assert await store.claim_delivery("me", "mqtt", NOW) == (None, None)
+        assert await store.claim_delivery("me", "desk", NOW - 1) == (None, NOW), "when it is due"

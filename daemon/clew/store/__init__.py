@@ -106,7 +106,8 @@ class Claim:
     """One turn of one session, held by `owner` until `lease` ends; `epoch` fences it.
 
     kind: `message` and `job` are for the agent, the others are not. first_seq: its first user message. resumed: it had begun before.
-    attempts: how often it was started, this time included.
+    attempts: how often it was started, this time included. rows: its session's view, where a model is to answer. more: another turn may
+    be claimed as well.
     """
 
     turn: str
@@ -122,6 +123,8 @@ class Claim:
     started: float
     resumed: bool = False
     attempts: int = 1
+    rows: "ViewRows | None" = None
+    more: bool = False
 
     @property
     def risky(self) -> bool:
@@ -395,8 +398,8 @@ class Store(Protocol):
     async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
         """Commit a compaction if `parent` is still the newest one. False: somebody else was first."""
 
-    async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | float | None:
-        """The next delivery that is due, else when the next one is, None if none waits."""
+    async def claim_delivery(self, owner: str, transport: str, now: float) -> tuple[Delivery | None, float | None]:
+        """The next delivery that is due, and when the one after it is, None if none waits."""
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None: ...
 

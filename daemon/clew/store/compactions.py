@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from clew.store import CacheEntry, Compaction, ModelCall, PromptState, ViewRows, transcript, turns
+from clew.store import Compaction, ModelCall, PromptState, ViewRows, model_calls, transcript
 
 _COLUMNS = (
     "id, session, parent, from_seq, to_seq, ledger, text, trigger, prompt_version, report, messages, covered, created,"
@@ -73,19 +73,14 @@ def prompt_state(db: sqlite3.Connection, session: str) -> PromptState:
     return PromptState(*row) if row else PromptState()
 
 
-def cached(db: sqlite3.Connection, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
-    """Which of these prefixes the provider still holds."""
-    marks = ", ".join("?" * len(hashes))
-    rows = db.execute(
-        "SELECT provider, model, hash, tokens, ttl, expires FROM cache_entries"
-        f" WHERE provider = ? AND model = ? AND expires > ? AND hash IN ({marks})",
-        (provider, model, now, *hashes),
+def save_prompt(db: sqlite3.Connection, session: str, state: PromptState) -> None:
+    db.execute(
+        "INSERT INTO prompt_state (session, notes, recall, excerpts, recall_turn, compaction, last_call)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session) DO UPDATE SET notes = excluded.notes,"
+        " recall = excluded.recall, excerpts = excluded.excerpts, recall_turn = excluded.recall_turn,"
+        " compaction = excluded.compaction, last_call = excluded.last_call",
+        (session, state.notes, state.recall, state.excerpts, state.recall_turn, state.compaction, state.last_call),
     )
-    return {row[2]: CacheEntry(*row) for row in rows}
-
-
-def expire_cache(db: sqlite3.Connection, now: float) -> None:
-    db.execute("DELETE FROM cache_entries WHERE expires <= ?", (now,))
 
 
 def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
@@ -118,7 +113,7 @@ def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: S
         ),
     )
     for call in calls:
-        turns.put_call(db, replace(call, compaction=new.id), new.session, None)
+        model_calls.put(db, replace(call, compaction=new.id), new.session, None)
     if calls:  # an extract made without the summariser says nothing of its health
         db.execute("DELETE FROM compaction_state WHERE session = ?", (new.session,))
     return True
@@ -129,7 +124,7 @@ def failed(db: sqlite3.Connection, session: str, error: str, calls: Sequence[Mod
     if not db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone():
         return 0
     for call in calls:
-        turns.put_call(db, call, session, None)
+        model_calls.put(db, call, session, None)
     count: int = db.execute(
         "INSERT INTO compaction_state (session, failures, last_error) VALUES (?, 1, ?) ON CONFLICT (session) DO UPDATE"
         " SET failures = failures + 1, last_error = excluded.last_error RETURNING failures",

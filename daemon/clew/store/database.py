@@ -21,6 +21,7 @@ LOCKED_TRIES = 6
 READERS = 2
 GROUP = 64
 """Writes that may share one commit."""
+DURABLE, RELAXED = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
 
 
 Look = tuple[bool, Any]
@@ -208,16 +209,28 @@ def _carry_out(db: sqlite3.Connection, group: list[_Write]) -> tuple[list[tuple[
 
 
 def _transact(db: sqlite3.Connection, group: list[_Write]) -> list[tuple[object, BaseException | None]]:
-    db.execute(f"PRAGMA synchronous = {'NORMAL' if all(write.relaxed for write in group) else 'FULL'}")
+    db.execute(RELAXED if all(write.relaxed for write in group) else DURABLE)
     db.execute("BEGIN IMMEDIATE")
     try:
-        results = [_savepoint(db, write) for write in group]
-        db.execute("COMMIT")
+        results = [_savepoint(db, write) for write in group] if len(group) > 1 else [_alone(db, group[0])]
+        if db.in_transaction:
+            db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
     return results
+
+
+def _alone(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseException | None]:
+    """The only write of a transaction, which is rolled back if it fails."""
+    try:
+        return write.run(db), None
+    except Exception as error:
+        if _outside(error):
+            raise
+        db.execute("ROLLBACK")
+        return None, error
 
 
 def _savepoint(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseException | None]:
@@ -283,6 +296,7 @@ def _prepare(db: sqlite3.Connection, path: Path, now: float, read_only: bool) ->
     path.chmod(0o600)  # SQLite gives its -wal and -shm files the same mode
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA foreign_keys = ON")
+    db.execute("PRAGMA temp_store = MEMORY")
     db.execute("PRAGMA journal_size_limit = 67108864")
     for number, script in migrations():
         if number > version:

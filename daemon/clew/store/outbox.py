@@ -91,15 +91,15 @@ def complete(db: sqlite3.Connection, turn: str, reply: Reply, now: float) -> str
     return str(row[0])
 
 
-def claim(db: sqlite3.Connection, transport: str, now: float) -> Delivery | None:
-    """The oldest delivery that is due and first in its lane."""
+def claim(db: sqlite3.Connection, transport: str, now: float) -> tuple[Delivery | None, float | None]:
+    """The oldest delivery that is due and first in its lane, and when the one after it is due."""
     row = db.execute(
         f"UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE number ="
         f" (SELECT number FROM outbox AS o WHERE transport = ? AND state = 'pending' AND (next_at <= ? OR next_at > ?) AND {_FIRST}"
         f"  ORDER BY next_at, number LIMIT 1) RETURNING {_COLUMNS}",
         (transport, now, now + LONGEST_WAIT),
     ).fetchone()
-    return _delivery(row) if row else None
+    return _delivery(row) if row else None, next_due(db, transport, now)
 
 
 def next_due(db: sqlite3.Connection, transport: str, now: float) -> float | None:
@@ -110,7 +110,8 @@ def next_due(db: sqlite3.Connection, transport: str, now: float) -> float | None
     return None if row[0] is None else float(row[0])
 
 
-def settle(db: sqlite3.Connection, delivery: str, result: Settlement, now: float) -> None:
+def settle(db: sqlite3.Connection, delivery: Delivery, result: Settlement, now: float) -> float | None:
+    """Note what came of sending. Returns when the transport's next delivery is due."""
     db.execute(
         "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?, repeated = max(repeated, ?), settled = ?"
         " WHERE id = ?",
@@ -122,9 +123,10 @@ def settle(db: sqlite3.Connection, delivery: str, result: Settlement, now: float
             result.sent_parts,
             int(result.repeat),
             None if result.state == "pending" else now,
-            delivery,
+            delivery.id,
         ),
     )
+    return next_due(db, delivery.address.transport, now)
 
 
 def recover(db: sqlite3.Connection, idempotent: frozenset[str], now: float) -> int:

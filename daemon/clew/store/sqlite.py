@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -34,6 +35,7 @@ from clew.store import (
     health,
     imports,
     jobs,
+    model_calls,
     outbox,
     people,
     search,
@@ -41,6 +43,7 @@ from clew.store import (
     transcript,
     turns,
 )
+from clew.store.changes import Changes
 from clew.store.database import Database
 from clew.store.indexing import Indexer
 from clew.transport import Address, Delivery, Inbound, Receipt
@@ -49,33 +52,10 @@ LONGEST_LOG = 16 * 2**20
 """Bytes of SQLite's write-ahead log from which on it is written back at the next look."""
 
 
-class Changes:
-    """Something that changes now and then. `version` grows with every change."""
-
-    def __init__(self) -> None:
-        self.version = 0
-        self._condition = asyncio.Condition()
-
-    async def wait(self, seen: int, timeout: float) -> int:
-        """Wait until the version is not `seen` any more, at most `timeout` seconds. Returns it."""
-        async with self._condition:
-            try:
-                async with asyncio.timeout(timeout):
-                    await self._condition.wait_for(lambda: self.version != seen)
-            except TimeoutError:
-                pass
-        return self.version
-
-    async def tell(self) -> None:
-        async with self._condition:
-            self.version += 1
-            self._condition.notify_all()
-
-
 class SqliteStore:
     """One file. Open it with `open`, close it with `close` (its connections live in threads).
 
-    arrivals: there may be a turn to claim. deliveries: there may be something to send.
+    arrivals: there may be a turn to claim. deliveries: by transport, there may be something to send.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer) -> None:
@@ -84,7 +64,7 @@ class SqliteStore:
         self._index = index
         self._any = Changes()
         self.arrivals = Changes()
-        self.deliveries = Changes()
+        self.deliveries = defaultdict[str, Changes](Changes)
 
     @classmethod
     async def open(cls, path: Path, now: float, *, read_only: bool = False, known: Collection[str] = ()) -> Self:
@@ -115,9 +95,9 @@ class SqliteStore:
     async def changed(self, seen: int, timeout: float) -> int:
         return await self._any.wait(seen, timeout)
 
-    async def _notify(self, *which: Changes) -> None:
+    def _notify(self, *which: Changes) -> None:
         for changes in (*which, self._any):
-            await changes.tell()
+            changes.tell()
 
     # In ----------------------------------------------------------------------------------------------------------
 
@@ -125,7 +105,7 @@ class SqliteStore:
         self, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool = False
     ) -> tuple[list[Receipt], list[Verdict]]:
         result = await self._db.write(accept.accept, transport, items, cursor, now, decide, instant)
-        await self._notify(self.arrivals, *([self.deliveries] if any(verdict.reply for verdict in result[1]) else []))
+        self._notify(self.arrivals, *([self.deliveries[transport]] if any(verdict.reply for verdict in result[1]) else []))
         return result
 
     async def cursor(self, transport: str) -> str | None:
@@ -150,8 +130,9 @@ class SqliteStore:
         return await self._db.write(turns.record, claim, step)
 
     async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
-        result = await self._db.write(turns.finish, claim, outcome, replies, now)
-        await self._notify(self.arrivals, *([] if all(reply.instant for reply in replies) else [self.deliveries]))
+        result, waiting = await self._db.write(turns.finish, claim, outcome, replies, now)
+        sending = {reply.address.transport for reply in replies if not reply.instant}
+        self._notify(*([self.arrivals] if waiting else []), *(self.deliveries[each] for each in sending))
         return result
 
     async def release(self, claim: Claim) -> None:
@@ -172,10 +153,10 @@ class SqliteStore:
         return await self._db.read(compactions.view, session)
 
     async def cached(self, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
-        return await self._db.read(compactions.cached, provider, model, hashes, now)
+        return await self._db.read(model_calls.cached, provider, model, hashes, now)
 
     async def expire_cache(self, now: float) -> None:
-        await self._db.write_relaxed(compactions.expire_cache, now)
+        await self._db.write_relaxed(model_calls.expire_cache, now)
 
     async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
         return await self._db.write(compactions.commit, parent, new, calls)
@@ -210,18 +191,20 @@ class SqliteStore:
 
     # Out ---------------------------------------------------------------------------------------------------------
 
-    async def claim_delivery(self, owner: str, transport: str, now: float) -> Delivery | float | None:
-        """The next delivery that is due, else when the next one is, None if none waits."""
+    async def claim_delivery(self, owner: str, transport: str, now: float) -> tuple[Delivery | None, float | None]:
+        """The next delivery that is due, and when the one after it is, None if none waits."""
 
-        def due(db: sqlite3.Connection) -> tuple[bool, float | None]:
+        def due(db: sqlite3.Connection) -> tuple[bool, tuple[None, float | None]]:
             at = outbox.next_due(db, transport, now)
-            return at is not None and at <= now, at
+            return at is not None and at <= now, (None, at)
 
         return await self._db.write_if(due, outbox.claim, transport, now)
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None:
-        await self._db.write_relaxed(outbox.settle, delivery.id, result, now)
-        await self._notify(self.deliveries)
+        if await self._db.write_relaxed(outbox.settle, delivery, result, now) is not None:
+            self._notify(self.deliveries[delivery.address.transport])
+        else:
+            self._notify()
 
     async def outbox(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
         return await self._db.read(outbox.listing, states)
@@ -229,7 +212,7 @@ class SqliteStore:
     async def say(self, reply: Reply, now: float) -> str:
         """Words of clew's own, outside of any turn. Returns their id."""
         identifier = await self._db.write(outbox.put, reply, "", "", now)
-        await self._notify(self.deliveries)
+        self._notify(self.deliveries[reply.address.transport])
         return identifier
 
     async def owner_address(self) -> str | None:
@@ -238,16 +221,18 @@ class SqliteStore:
     async def say_once(self, key: str, reply: Reply, now: float, again_after: float) -> bool:
         """`say`, unless it was said less than `again_after` seconds ago. Returns whether it was said now."""
         said = await self._db.write(outbox.put_once, key, reply, now, again_after)
-        await self._notify(self.deliveries)
+        self._notify(self.deliveries[reply.address.transport])
         return said
 
     async def send_again(self, delivery: str, now: float) -> bool:
         done = await self._db.write(outbox.again, delivery, now)
-        await self._notify(self.deliveries)
+        self._notify(*self.deliveries.values())
         return done
 
     async def discard_delivery(self, delivery: str) -> bool:
-        return await self._db.write(outbox.discard, delivery)
+        done = await self._db.write(outbox.discard, delivery)
+        self._notify(*self.deliveries.values())
+        return done
 
     # People ------------------------------------------------------------------------------------------------------
 
@@ -275,12 +260,12 @@ class SqliteStore:
 
     async def fire(self, job: str, instant: float, next_at: float | None, now: float, text: str, to: Address) -> bool:
         fired = await self._db.write(jobs.fire, job, instant, next_at, now, text, to)
-        await self._notify(self.arrivals)
+        self._notify(self.arrivals)
         return fired
 
     async def run_job(self, job: str, now: float, text: str, to: Address) -> bool:
         fired = await self._db.write(jobs.run_now, job, now, now, text, to)
-        await self._notify(self.arrivals)
+        self._notify(self.arrivals)
         return fired
 
     async def job_runs(self, job: str) -> bool:

@@ -9,24 +9,25 @@ from clew.clock import new_id
 from clew.messages import Message, Text
 from clew.store import (
     SAFE_ATTEMPTS,
-    CacheEntry,
     Claim,
     Item,
     LeaseLost,
-    ModelCall,
     NewMessage,
     Outcome,
-    PromptState,
     Recalled,
     Reply,
     Step,
     ToolState,
+    compactions,
+    model_calls,
     outbox,
     people,
     transcript,
 )
 from clew.transport import Address
 
+FOR_THE_AGENT = ("message", "job")
+"""Kinds of arrivals that a model answers."""
 _ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job"
 
 
@@ -87,7 +88,7 @@ def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, *, ris
     turn, session, chat, kind, epoch, first_seq, started = row
     db.execute("UPDATE inbox SET attempts = attempts + 1 WHERE turn = ?", (turn,))
     items = tuple(_item(each) for each in db.execute(f"SELECT {_ITEM} FROM inbox WHERE turn = ? ORDER BY id", (turn,)))
-    return _claim(db, turn, session, chat, kind, owner, epoch, items, first_seq or 0, started, resumed=True)
+    return _claim(db, turn, session, chat, kind, owner, epoch, items, first_seq or 0, started, now, resumed=True)
 
 
 def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
@@ -134,7 +135,7 @@ def _start(
 ) -> Claim:
     turn = new_id()
     first_seq = 0
-    if kind in ("message", "job"):
+    if kind in FOR_THE_AGENT:
         first_seq = _take_in(db, session, chat, turn, items, now)[0].seq
     db.execute(
         "INSERT INTO turns (id, session, chat, kind, state, owner, epoch, lease_until, first_seq, started)"
@@ -145,7 +146,7 @@ def _start(
         "UPDATE inbox SET state = 'claimed', turn = ?, attempts = attempts + 1 WHERE id = ?",
         [(turn, item.id) for item in items],
     )
-    return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, resumed=False)
+    return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, now, resumed=False)
 
 
 def _take_in(db: sqlite3.Connection, session: str, chat: int, turn: str, items: tuple[Item, ...], now: float) -> tuple[Message, ...]:
@@ -176,6 +177,7 @@ def _claim(
     items: tuple[Item, ...],
     first_seq: int,
     started: float,
+    now: float,
     *,
     resumed: bool,
 ) -> Claim:
@@ -195,6 +197,8 @@ def _claim(
         started=started,
         resumed=resumed,
         attempts=db.execute("SELECT coalesce(max(attempts), 1) FROM inbox WHERE turn = ?", (turn,)).fetchone()[0],
+        rows=compactions.view(db, session) if kind in FOR_THE_AGENT else None,
+        more=claimable(db, now),
     )
 
 
@@ -231,8 +235,8 @@ def record(db: sqlite3.Connection, claim: Claim, step: Step) -> tuple[Message, .
     return _write(db, claim, _hold(db, claim), step)
 
 
-def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
-    """End a turn, with its last step and its replies. Returns the replies' ids. Raises LeaseLost."""
+def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[tuple[str, ...], bool]:
+    """End a turn, with its last step and its replies. Returns their ids, and whether a claim may find something. Raises LeaseLost."""
     chat = _hold(db, claim)
     _write(db, claim, chat, outcome.step)
     db.execute("UPDATE turns SET state = ?, ended = ?, error = ? WHERE id = ?", (outcome.state, now, outcome.error, claim.turn))
@@ -246,7 +250,8 @@ def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequ
     )
     if outcome.new_session:
         new_session(db, chat, now)
-    return tuple(outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies)
+    put = [outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies]
+    return tuple(put), claimable(db, now)
 
 
 def _hold(db: sqlite3.Connection, claim: Claim) -> int:
@@ -263,44 +268,15 @@ def _hold(db: sqlite3.Connection, claim: Claim) -> int:
 def _write(db: sqlite3.Connection, claim: Claim, chat: int, step: Step) -> tuple[Message, ...]:
     messages = transcript.append(db, claim.session, chat, claim.turn, step.messages)
     for call in step.calls:
-        put_call(db, call, claim.session, claim.turn)
+        model_calls.put(db, call, claim.session, claim.turn)
     for tool in step.tools:
         _put_tool(db, claim.turn, tool)
-    put_cache(db, step.cache)
+    model_calls.put_cache(db, step.cache)
     for recalled in step.recalled:
         _put_recalled(db, claim.turn, recalled)
     if step.prompt is not None:
-        save_prompt(db, claim.session, step.prompt)
+        compactions.save_prompt(db, claim.session, step.prompt)
     return messages
-
-
-def put_call(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None) -> None:
-    usage = call.usage
-    db.execute(
-        "INSERT INTO model_calls (id, purpose, session, turn, compaction, payer, provider, model, input, output,"
-        " cache_read, cache_write, segments, marks, started, first_byte, ended, error)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            call.id,
-            call.purpose,
-            session,
-            turn,
-            call.compaction,
-            call.payer,
-            call.provider,
-            call.model,
-            usage.input,
-            usage.output,
-            usage.cache_read,
-            usage.cache_write,
-            json.dumps(call.segments),
-            json.dumps(call.marks),
-            call.started,
-            call.first_byte,
-            call.ended,
-            call.error,
-        ),
-    )
 
 
 def _put_tool(db: sqlite3.Connection, turn: str, tool: ToolState) -> None:
@@ -312,29 +288,10 @@ def _put_tool(db: sqlite3.Connection, turn: str, tool: ToolState) -> None:
     )
 
 
-def put_cache(db: sqlite3.Connection, entries: Sequence[CacheEntry]) -> None:
-    db.executemany(
-        "INSERT INTO cache_entries (provider, model, hash, tokens, ttl, expires) VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (provider, model, hash) DO UPDATE SET tokens = excluded.tokens, ttl = excluded.ttl,"
-        " expires = max(expires, excluded.expires)",
-        [(e.provider, e.model, e.hash, e.tokens, e.ttl, e.expires) for e in entries],
-    )
-
-
 def _put_recalled(db: sqlite3.Connection, turn: str, recalled: Recalled) -> None:
     db.execute(
         "INSERT OR REPLACE INTO recalled (turn, message, score, why, shown) VALUES (?, ?, ?, ?, ?)",
         (turn, recalled.message, recalled.score, json.dumps(recalled.why, ensure_ascii=False), int(recalled.shown)),
-    )
-
-
-def save_prompt(db: sqlite3.Connection, session: str, state: PromptState) -> None:
-    db.execute(
-        "INSERT INTO prompt_state (session, notes, recall, excerpts, recall_turn, compaction, last_call)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session) DO UPDATE SET notes = excluded.notes,"
-        " recall = excluded.recall, excerpts = excluded.excerpts, recall_turn = excluded.recall_turn,"
-        " compaction = excluded.compaction, last_call = excluded.last_call",
-        (session, state.notes, state.recall, state.excerpts, state.recall_turn, state.compaction, state.last_call),
     )
 
 

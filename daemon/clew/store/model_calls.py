@@ -1,0 +1,60 @@
+"""What model calls leave behind: their rows, and the prefixes that providers hold since."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+
+from clew.store import CacheEntry, ModelCall
+
+
+def put(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None) -> None:
+    usage = call.usage
+    db.execute(
+        "INSERT INTO model_calls (id, purpose, session, turn, compaction, payer, provider, model, input, output,"
+        " cache_read, cache_write, segments, marks, started, first_byte, ended, error)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            call.id,
+            call.purpose,
+            session,
+            turn,
+            call.compaction,
+            call.payer,
+            call.provider,
+            call.model,
+            usage.input,
+            usage.output,
+            usage.cache_read,
+            usage.cache_write,
+            json.dumps(call.segments),
+            json.dumps(call.marks),
+            call.started,
+            call.first_byte,
+            call.ended,
+            call.error,
+        ),
+    )
+
+
+def put_cache(db: sqlite3.Connection, entries: Sequence[CacheEntry]) -> None:
+    db.executemany(
+        "INSERT INTO cache_entries (provider, model, hash, tokens, ttl, expires) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (provider, model, hash) DO UPDATE SET tokens = excluded.tokens, ttl = excluded.ttl,"
+        " expires = max(expires, excluded.expires)",
+        [(e.provider, e.model, e.hash, e.tokens, e.ttl, e.expires) for e in entries],
+    )
+
+
+def cached(db: sqlite3.Connection, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
+    """Which of these prefixes the provider still holds."""
+    marks = ", ".join("?" * len(hashes))
+    rows = db.execute(
+        "SELECT provider, model, hash, tokens, ttl, expires FROM cache_entries"
+        f" WHERE provider = ? AND model = ? AND expires > ? AND hash IN ({marks})",
+        (provider, model, now, *hashes),
+    )
+    return {row[2]: CacheEntry(*row) for row in rows}
+
+
+def expire_cache(db: sqlite3.Connection, now: float) -> None:
+    db.execute("DELETE FROM cache_entries WHERE expires <= ?", (now,))
