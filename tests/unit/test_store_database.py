@@ -1,17 +1,20 @@
 import asyncio
 import sqlite3
 import threading
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clew.context.query import query
 from clew.context.view import window
 from clew.errors import StoreError
 from clew.messages import Text
+from clew.store import Scope
 from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
-from tests.unit.store_rows import NOW, accept, allow, claim, inbound, opened, said, turn
+from tests.unit.store_rows import NOW, accept, allow, claim, find, inbound, opened, said, turn
 
 
 @pytest.mark.asyncio
@@ -49,6 +52,38 @@ async def test_a_sqlite_without_fts5_is_a_clear_error(tmp_path: Path, monkeypatc
     with pytest.raises(StoreError, match="has no FTS5") as caught:
         await SqliteStore.open(tmp_path / "clew.db", NOW)
     assert "FTS5" in caught.value.hint
+
+
+@pytest.mark.asyncio
+async def test_however_much_is_asked_for_the_statements_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # BO-119
+    """Each connection keeps its newest statements ready; ones made to measure would fill its memory."""
+    texts: set[str] = set()
+
+    class Recording(sqlite3.Connection):
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            texts.add(sql)
+            return super().execute(sql, *values)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, factory=Recording, **more))
+    async with opened(tmp_path) as store:
+        for n in range(8):
+            await turn(store, str(n), "the needle", "there", f"ada/{n}")
+        ids = [hit.id for hit in (await find(store, await store.scope_for(operator=True), "needle")).hits]
+
+        async def ask(size: int) -> None:
+            scope = Scope(tuple((chat, -inf, inf) for chat in range(1, size + 1)), "", 0)
+            found = await store.search(scope, lambda frequency, total: query("needle"), 100, ids[:size])
+            assert len(found.hits) == len(found.neighbours) == len(found.visible) == size
+            assert len(await store.messages(ids[:size])) == size
+            await store.cached("a provider", "a model", ids[:size], NOW)
+            await store.outbox(("pending", "unknown", "dead", "sent")[:size])
+
+        await ask(1)
+        before = set(texts)
+        for size in range(2, len(ids) + 1):
+            await ask(size)
+        assert texts == before
 
 
 def ended(before: set[threading.Thread]) -> bool:

@@ -71,6 +71,19 @@ async def test_any_text_is_a_valid_query(tmp_path: Path, text: str) -> None:  # 
 
 
 @pytest.mark.asyncio
+async def test_a_person_of_thousands_of_chats_finds_what_was_said_in_each(tmp_path: Path) -> None:  # P31, P33
+    async with opened(tmp_path) as store:
+        (first,) = (await put(store, "the needle")).values()
+        database = sqlite3.connect(tmp_path / "clew.db")
+        with database:
+            rows = ((f"desk:ada/{n}", "desk", 1, "ada", NOW) for n in range(3000))
+            database.executemany("INSERT INTO chats (address, transport, direct, person, created) VALUES (?, ?, ?, ?, ?)", rows)
+        database.close()
+        (last,) = (await put(store, "a needle", chat="ada/2999")).values()
+        assert await found(store, "needle", await store.scope_for(person="ada")) == {first, last}
+
+
+@pytest.mark.asyncio
 async def test_hyphenated_words_are_phrases(tmp_path: Path) -> None:  # P31, BO-035
     async with opened(tmp_path) as store:
         await put(store, "send the chat", "restart the chat-send service")

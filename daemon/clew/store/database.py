@@ -22,6 +22,10 @@ READERS = 2
 GROUP = 64
 """Writes that may share one commit."""
 DURABLE, RELAXED = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
+STATEMENTS = 256
+"""Statements that a connection keeps ready, more than there are: none is made to measure of the values it is given."""
+PAGES_KB = 2000
+"""kB of the file that a connection keeps in memory, SQLite's own default, stated because some builds have another."""
 
 
 Look = tuple[bool, Any]
@@ -176,9 +180,18 @@ class Database:
 
 async def _connect(path: Path, read_only: bool, index: Indexer) -> aiosqlite.Connection:
     uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-    connection = await aiosqlite.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, cached_statements=256)
-    await connection.create_function("index_text", 1, index, deterministic=True)
+    connection = await aiosqlite.connect(uri, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, cached_statements=STATEMENTS)
+    try:
+        await _run(connection, _set_up, index)
+    except BaseException:
+        await connection.close()
+        raise
     return connection
+
+
+def _set_up(db: sqlite3.Connection, index: Indexer) -> None:
+    db.execute(f"PRAGMA cache_size = {-PAGES_KB}")
+    db.create_function("index_text", 1, index, deterministic=True)
 
 
 async def _run(

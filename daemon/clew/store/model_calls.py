@@ -47,11 +47,10 @@ def put_cache(db: sqlite3.Connection, entries: Sequence[CacheEntry]) -> None:
 
 def cached(db: sqlite3.Connection, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
     """Which of these prefixes the provider still holds."""
-    marks = ", ".join("?" * len(hashes))
     rows = db.execute(
         "SELECT provider, model, hash, tokens, ttl, expires FROM cache_entries"
-        f" WHERE provider = ? AND model = ? AND expires > ? AND hash IN ({marks})",
-        (provider, model, now, *hashes),
+        " WHERE provider = ? AND model = ? AND expires > ? AND hash IN (SELECT value FROM json_each(?))",
+        (provider, model, now, json.dumps(hashes)),
     )
     return {row[2]: CacheEntry(*row) for row in rows}
 

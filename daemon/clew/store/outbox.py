@@ -134,11 +134,11 @@ def recover(db: sqlite3.Connection, idempotent: frozenset[str], now: float) -> i
 
     Returns how many have had their repeat and stay unknown.
     """
-    marks = ", ".join("?" * len(idempotent))
     db.execute(
-        f"UPDATE outbox SET state = 'pending', next_at = ?, repeated = transport NOT IN ({marks})"
-        f" WHERE state = 'sending' AND (repeated = 0 OR transport IN ({marks}))",
-        (now, *idempotent, *idempotent),
+        "WITH idempotent AS (SELECT value FROM json_each(?))"
+        " UPDATE outbox SET state = 'pending', next_at = ?, repeated = transport NOT IN idempotent"
+        " WHERE state = 'sending' AND (repeated = 0 OR transport IN idempotent)",
+        (json.dumps(sorted(idempotent)), now),
     )
     return db.execute(
         "UPDATE outbox SET state = 'unknown', reason = 'the daemon stopped while it was being sent', settled = ? WHERE state = 'sending'",
@@ -165,10 +165,10 @@ def discard(db: sqlite3.Connection, delivery: str) -> bool:
 
 def listing(db: sqlite3.Connection, states: tuple[str, ...]) -> list[dict[str, Any]]:
     """Deliveries in one of `states`, oldest first, as plain values."""
-    marks = ", ".join("?" * len(states))
     rows = db.execute(
-        f"SELECT id, state, address, session, attempts, reason, created, next_at FROM outbox WHERE state IN ({marks}) ORDER BY number",
-        states,
+        "SELECT id, state, address, session, attempts, reason, created, next_at FROM outbox"
+        " WHERE state IN (SELECT value FROM json_each(?)) ORDER BY number",
+        (json.dumps(states),),
     )
     names = ("id", "state", "address", "session", "attempts", "reason", "created", "next_at")
     return [dict(zip(names, row, strict=True)) for row in rows]

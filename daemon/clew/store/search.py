@@ -1,5 +1,6 @@
 """Search: who may see a text is a term of the MATCH and a condition of the SQL that finds it."""
 
+import json
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -12,8 +13,16 @@ from clew.store import Ask, Found, Scope, transcript
 
 NEIGHBOURS = 2
 """Messages on each side of a hit that are read with it."""
+_EVER = 9e18
+"""Seconds: what stands for infinity, which JSON has not."""
 
 _POSITION = re.compile(r"#[0-9]{1,9}\Z")
+_IN_SPAN = (
+    "EXISTS (WITH span(chat, since, until) AS MATERIALIZED (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
+    " SELECT 1 FROM span WHERE span.chat = m.chat AND m.at BETWEEN since AND until)"
+)
+"""The condition that a row of `messages AS m` was written in one of the spans (chat, since, until) of a JSON list. Materialized, so that
+it is read once for a query, not for each row."""
 _COLUMNS = "m.id, m.session, c.address, coalesce(nullif(m.sender_name, ''), m.sender), m.role, m.at, m.blocks, m.seq"
 
 
@@ -88,11 +97,8 @@ def _allowed(scope: Scope) -> tuple[str, list[Any]]:
         conditions.append("NOT (m.session = ? AND m.seq > ?)")
         values += [scope.session, scope.after_seq]
     if scope.chats is not None:
-        spans = []
-        for chat, start, end in scope.chats:
-            spans.append("(m.chat = ? AND m.at BETWEEN ? AND ?)")
-            values += [chat, start, end]
-        conditions.append(f"({' OR '.join(spans)})")
+        conditions.append(_IN_SPAN)
+        values.append(json.dumps([(chat, max(since, -_EVER), min(until, _EVER)) for chat, since, until in scope.chats]))
     return " AND ".join(conditions), values
 
 
@@ -102,10 +108,10 @@ def _neighbours(db: sqlite3.Connection, scope: Scope, hits: Sequence[Candidate])
     allowed, values = _allowed(scope)
     if not wanted:
         return []
-    pairs = ", ".join("(?, ?)" for _ in wanted)
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM messages AS m JOIN chats AS c ON c.id = m.chat WHERE (m.session, m.seq) IN (VALUES {pairs}) AND {allowed}",
-        (*(value for pair in sorted(wanted) for value in pair), *values),
+        f"SELECT {_COLUMNS} FROM messages AS m JOIN chats AS c ON c.id = m.chat"
+        f" WHERE (m.session, m.seq) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) AND {allowed}",
+        (json.dumps(sorted(wanted)), *values),
     )
     return [_candidate(scope, row, 0.0) for row in rows]
 
@@ -122,8 +128,9 @@ def visible(db: sqlite3.Connection, scope: Scope, ids: Sequence[str]) -> frozens
     if scope.chats == () or not ids:
         return frozenset()
     allowed, values = _allowed(scope)
-    marks = ", ".join("?" * len(ids))
-    rows = db.execute(f"SELECT m.id FROM messages AS m WHERE m.id IN ({marks}) AND {allowed}", (*ids, *values))
+    rows = db.execute(
+        f"SELECT m.id FROM messages AS m WHERE m.id IN (SELECT value FROM json_each(?)) AND {allowed}", (json.dumps(ids), *values)
+    )
     return frozenset(identifier for (identifier,) in rows)
 
 

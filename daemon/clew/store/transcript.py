@@ -139,7 +139,7 @@ def between(db: sqlite3.Connection, session: str, after: int, until: int | None 
 
 
 def by_ids(db: sqlite3.Connection, ids: Iterable[str]) -> tuple[Message, ...]:
-    wanted = tuple(ids)
-    marks = ", ".join("?" * len(wanted))
-    rows = db.execute(f"SELECT {COLUMNS} FROM messages WHERE id IN ({marks}) ORDER BY session, seq", wanted)
+    rows = db.execute(
+        f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY session, seq", (json.dumps(tuple(ids)),)
+    )
     return tuple(message(row) for row in rows)
