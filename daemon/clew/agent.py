@@ -7,20 +7,18 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from clew.clock import Time
-from clew.compactor import CompactFull, Compactor
+from clew.compactor import CompactFull
 from clew.config import Agent as Settings
 from clew.context import view
-from clew.context.compression import Cut, count_cut, limit_cut
-from clew.context.prompt import rendered_tokens, request_tokens
 from clew.context.recall import strip_appendix
 from clew.context.text import clean
-from clew.context.view import Rendered
-from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, Usage
+from clew.fitting import Fitting, Measured, TurnView
+from clew.messages import Block, Text, Thinking, ToolCall, ToolResult, Usage
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent, Stopped
-from clew.prompting import Decided, Prompter, numbers
-from clew.providers import Done, Provider, ProviderError, Request
-from clew.store import Claim, LeaseLost, ModelCall, NewMessage, Outcome, Reply, Step, ToolState, ViewRows
+from clew.prompting import Decided, Prompter
+from clew.providers import Done, Provider, ProviderError
+from clew.store import Claim, LeaseLost, ModelCall, NewMessage, Outcome, Reply, Step, ToolState
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently
 from clew.tools import Pending, ToolContext
@@ -59,22 +57,12 @@ class _Turn:
     """A turn while it runs."""
 
     claim: Claim
-    rows: ViewRows
+    view: TurnView
     decided: Decided
     stop: asyncio.Event
-    messages: list[Message]
     spent: Spent = field(default_factory=Spent)
     saved: tuple[int, int] = (0, 0)  # of the calls and cache entries in `spent`
     began: bool = False  # the prompt's state is written with the first step
-    compaction_failed: bool = False
-    rendered: tuple[int, view.Window] | None = None  # how many messages it was made of, and it
-
-    @property
-    def window(self) -> view.Window:
-        """The messages as they are sent; they only grow, or are read anew."""
-        if self.rendered is None or self.rendered[0] != len(self.messages):
-            self.rendered = (len(self.messages), view.window(self.messages, self.claim.turn))
-        return self.rendered[1]
 
     @property
     def payer(self) -> str:
@@ -90,7 +78,7 @@ class Agent:
         settings: Settings,
         providers: Sequence[Provider],
         prompter: Prompter,
-        compactor: Compactor,
+        fitting: Fitting,
         caller: ModelCaller,
         tools: ToolRunner,
         show: Show,
@@ -107,7 +95,7 @@ class Agent:
         self._steering = steering
         self._providers = tuple(providers)
         self._prompter = prompter
-        self._compactor = compactor
+        self._fitting = fitting
         self._caller = caller
         self._tools = tools
         self._show = show
@@ -124,7 +112,7 @@ class Agent:
         self._show(claim.address, Typing(_newest(claim)))
         try:
             rows = claim.rows or await self._store.view(claim.session)
-            turn = _Turn(claim, rows, Decided(rows.prompt), stop, list(rows.messages))
+            turn = _Turn(claim, TurnView.of(claim, rows), Decided(rows.prompt), stop)
             outcome, text = await self._ended(turn)
             said = replies(turn.claim, text, self._plan)
             await patiently(lambda: self._store.finish(turn.claim, outcome, said, self._time.wall()))
@@ -191,7 +179,7 @@ class Agent:
             return
         items, messages = await patiently(lambda: self._store.steer(turn.claim, self._time.wall()))
         turn.claim = replace(turn.claim, items=(*turn.claim.items, *items))
-        turn.messages += messages
+        turn.view.messages += messages
 
     # Tools -------------------------------------------------------------------------------------------------------
 
@@ -235,7 +223,7 @@ class Agent:
 
     async def _settle_interrupted(self, turn: _Turn) -> None:
         """After a crash between a call and its result: run it again if that is harmless, else say that nobody knows."""
-        own = [message for message in turn.messages if message.turn == turn.claim.turn]
+        own = [message for message in turn.view.messages if message.turn == turn.claim.turn]
         asked = next((message for message in reversed(own) if message.calls), None)
         # Only results behind it count: some models give every call the same id.
         answered = {result.call_id for message in own if asked and message.seq > asked.seq for result in message.results}
@@ -249,16 +237,16 @@ class Agent:
     def _tool_context(self, turn: _Turn) -> ToolContext:
         claim = turn.claim
         zone, name = self._prompter.zone(claim)
-        after = turn.rows.compaction.to_seq if turn.rows.compaction else 0
+        after = turn.view.rows.to_seq
         return ToolContext(claim.session, claim.turn, str(claim.address), claim.person, after, zone, name, self._time.wall())
 
     # The model ---------------------------------------------------------------------------------------------------
 
     async def _call(self, turn: _Turn, *, first: bool) -> Done:
         """The next model call: compacted if it is due, by the first provider that answers."""
-        await self._compact_if_due(turn)
+        await self._fitting.compact_if_due(turn.view, first=first)
         if first:
-            turn.decided = await self._prompter.decide(turn.claim, turn.rows, self._providers[0])
+            turn.decided = await self._prompter.decide(turn.claim, turn.view.rows, self._providers[0])
         *others, last = self._providers
         for provider in others:
             try:
@@ -268,20 +256,19 @@ class Agent:
         return await self._call_with(turn, last)
 
     async def _call_with(self, turn: _Turn, provider: Provider) -> Done:
-        request = await self._fitting(turn, provider)
+        made = await self._fitting.request(turn.view, turn.decided.state, provider)
         try:
-            return await self._send(turn, provider, request)
+            return await self._send(turn, provider, made)
         except ProviderError as error:
             if error.kind != "overflow" or provider is not self._providers[0]:
                 raise
             sent, allowed = error.tokens or (2, 1)
-            estimated = request_tokens(request)
-            # The provider's own count says how far the estimate was off; without one, half is taken.
-            request = await self._fitting(turn, provider, limit=int(estimated * allowed / max(sent, 1) * 0.95))
-            return await self._send(turn, provider, request)
+            # The provider's own count says how far the measure was off; without one, half is taken.
+            fits = int(made.tokens * allowed / max(sent, 1) * 0.95)
+            return await self._send(turn, provider, await self._fitting.request(turn.view, turn.decided.state, provider, fits))
 
-    async def _send(self, turn: _Turn, provider: Provider, request: Request) -> Done:
-        marks, chain = await self._prompter.marked(request, provider)
+    async def _send(self, turn: _Turn, provider: Provider, made: Measured) -> Done:
+        marks, chain = await self._prompter.marked(made.request, provider)
 
         async def spoken(text: str, words: str) -> None:
             self._show(turn.claim.address, Preview(turn.claim.turn, text, words, _newest(turn.claim)))
@@ -293,55 +280,11 @@ class Agent:
             payer=turn.payer,
             spent=turn.spent,
             session=turn.claim.session,
-            repairs=(*turn.rows.damaged, *turn.window.repairs),
+            repairs=(*turn.view.rows.damaged, *turn.view.window.repairs),
             spoken=spoken,
             stop=turn.stop,
+            estimated=made.estimated,
         )
-
-    async def _compact_if_due(self, turn: _Turn) -> None:
-        settings = self._settings.compression
-        if not settings.enabled or turn.compaction_failed:
-            return
-        cut = count_cut(turn.window.messages, settings.count_mark, settings.kept_messages, turn.claim.first_seq)
-        if cut is not None:
-            turn.compaction_failed = not await self._compact(turn, cut)
-
-    async def _compact(self, turn: _Turn, cut: Cut, *, extract: bool = False) -> bool:
-        outcome = await self._compactor.compact(turn.claim.session, cut.trigger, cut=cut, payer=turn.payer, extract=extract)
-        turn.rows = await self._store.view(turn.claim.session)
-        turn.messages, turn.rendered = list(turn.rows.messages), None
-        return outcome.state == "done"
-
-    async def _fitting(self, turn: _Turn, provider: Provider, limit: int | None = None) -> Request:
-        """A request that fits `provider`: compacted for good by the session's own model, trimmed for this call by a fallback."""
-        limits = await provider.limits()
-        bounds = numbers(provider, limits)
-        most = min(limit or bounds.hard_limit, bounds.hard_limit)
-        target = min(bounds.target, limit // 2) if limit else bounds.target  # leaves room for the summary beside what is kept
-        messages = turn.window.messages
-        request = self._prompter.request(turn.claim, turn.rows, messages, turn.decided.state, provider, limits)
-        if request_tokens(request) <= most:
-            return request
-        for extract in (False, True):
-            cut = self._limit_cut(turn.window.messages, request, target, turn.claim.first_seq)
-            if cut is None:
-                break
-            if provider is not self._providers[0]:
-                messages = messages[cut.index :]
-            elif (not extract and turn.compaction_failed) or not await self._compact(turn, cut, extract=extract):
-                continue
-            else:
-                messages = turn.window.messages
-            request = self._prompter.request(turn.claim, turn.rows, messages, turn.decided.state, provider, limits)
-            if request_tokens(request) <= most:
-                return request
-        raise CompactFull(f"{request_tokens(request)} tokens estimated, {most} allowed")
-
-    @staticmethod
-    def _limit_cut(messages: Sequence[Rendered], request: Request, target: int, turn_seq: int) -> Cut | None:
-        sizes = [rendered_tokens(message) for message in messages]
-        fixed = request_tokens(replace(request, messages=()))
-        return limit_cut(messages, sizes, fixed, target, turn_seq)
 
     # Writing down ------------------------------------------------------------------------------------------------
 
@@ -357,7 +300,7 @@ class Agent:
         return Step(messages, calls, tools, cache, turn.decided.recalled if first else (), state)
 
     async def _record(self, turn: _Turn, step: Step) -> None:
-        turn.messages += await patiently(lambda: self._store.record(turn.claim, step))
+        turn.view.messages += await patiently(lambda: self._store.record(turn.claim, step))
 
     def _report(self, outcome: Outcome, spent: Sequence[ModelCall], seconds: float) -> None:
         self._metrics.turns.labels(outcome.state).inc()

@@ -69,11 +69,11 @@ async def _status(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     spent = await rooms.store.session_usage(claim.session)
     limits = await rooms.provider.limits()
     share = spent.last.cache_read / spent.last.prompt if spent.last.prompt else 0.0
-    compaction = rows.compaction
+    behind = bool(rows.compaction and rows.compaction.text)
     lines = [
         f"Session {claim.session} at {claim.address}",
         f"Model: {rooms.provider.model or rooms.provider.kind} ({rooms.provider.name}), window {limits.window:,} tokens",
-        f"In view: {len(window(rows.messages).messages)} messages" + (", behind a summary" if compaction else ""),
+        f"In view: {len(window(rows.messages).messages)} messages" + (", behind a summary" if behind else ""),
         f"Model calls: {spent.calls}; tokens in {spent.usage.prompt:,}, out {spent.usage.output:,}",
         f"Prompt cache: {spent.usage.cache_read:,} read, {spent.usage.cache_write:,} written; last reply read {share:.0%} of its prompt",
     ]

@@ -9,9 +9,11 @@ from typing import Literal
 
 import structlog
 
+from clew.budget import numbers, summary_tokens
 from clew.clock import Time, new_id
 from clew.config import Compression, Price
 from clew.context import ledger as ledgers
+from clew.context import prompt
 from clew.context.compression import Cut, Trigger, chunks, cut_at
 from clew.context.contract import refusal
 from clew.context.ledger import Ledger
@@ -43,7 +45,7 @@ class CompactFull(Exception):
 class Outcome:
     """What a compaction came to.
 
-    state: `done`; `nothing` to demote; `failed` (see `error`); `lost` to another compaction; `off` after too many failures.
+    state: `done`; `nothing` to demote; `failed` (see `error`); `lost` to another compaction; `off`: not tried, see `error`.
     messages: the new length of the window, the summary counted as one. covered: messages demoted by this one.
     """
 
@@ -69,7 +71,7 @@ class Preview:
 
 
 class Compactor:
-    """Compacts sessions. `provider`: the session's own model or the configured summariser."""
+    """Compacts sessions. `provider`: the session's own model or the configured summariser; `own`: the session's own model."""
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class Compactor:
         settings: Compression,
         caller: ModelCaller,
         provider: Provider,
+        own: Provider,
         time: Time,
         zone: tzinfo,
         metrics: Metrics,
@@ -87,6 +90,7 @@ class Compactor:
         self._settings = settings
         self._caller = caller
         self._provider = provider
+        self._own = own
         self._time = time
         self._zone = zone
         self._metrics = metrics
@@ -94,25 +98,35 @@ class Compactor:
         self._known = known
 
     async def compact(
-        self, session: str, reason: Trigger, focus: str | None = None, *, cut: Cut | None = None, payer: str = "", extract: bool = False
+        self,
+        session: str,
+        reason: Trigger,
+        focus: str | None = None,
+        *,
+        cut: Cut | None = None,
+        shorten: Sequence[str] = (),
+        payer: str = "",
+        extract: bool = False,
     ) -> Outcome:
         """Compact a session now.
 
-        cut: where, decided by whoever runs a turn; None: everything but the newest `keep_recent`. focus: what to keep, in the words of
-        whoever asked. extract: write a deterministic extract, without a model. Never raises for a summariser that fails.
+        cut: where, decided by whoever runs a turn; None: everything but the newest `keep_recent`. shorten: rows to shorten with it. focus:
+        what to keep, in the words of whoever asked. extract: write a deterministic extract, without a model. Never raises for a
+        summariser that fails.
         """
         rows = await self._store.view(session)
-        messages = window(rows.messages).messages
+        messages = window(rows.messages, shortened=rows.shortened).messages
         if cut is None:
             cut = cut_at(messages, len(messages) - self._settings.kept_messages, rows.turn_seq, reason)
         else:  # another compaction may have come since it was decided
             cut = replace(cut, index=sum(message.last_seq <= cut.to_seq for message in messages))
         if cut is None or not cut.index:
             return Outcome("nothing", messages=len(messages))
-        if rows.failures >= GIVE_UP and reason != "command" and not extract:
+        if not self.tries(rows) and reason != "command" and not extract:
             return Outcome("off", error=f"{rows.failures} compactions failed in a row; write /compact to try again")
         started = self._time.steady()
-        work = _Work(rows, messages[: cut.index], messages[cut.index :], focus or "", payer)
+        budget = await self._summary_tokens(rows)
+        work = _Work(rows, messages[: cut.index], messages[cut.index :], focus or "", payer, budget, tuple(shorten))
         try:
             outcome = await self._commit(work, cut, *await self._revised(work, extract=extract), started)
         except _Failure as failure:
@@ -120,10 +134,54 @@ class Compactor:
         self._metrics.compactions.labels(reason, outcome.state).inc()
         return outcome
 
+    @staticmethod
+    def tries(rows: ViewRows) -> bool:
+        """Whether a summariser is called for this session without somebody asking for it."""
+        return rows.failures < GIVE_UP
+
+    async def shorten(self, session: str, reason: Trigger, rows: Sequence[str]) -> Outcome:
+        """Let these rows of the window be one line each from now on: a compaction without a model, undone like any other."""
+        view = await self._store.view(session)
+        before = view.compaction
+        messages = window(view.messages, shortened=view.shortened).messages
+        after = window(view.messages, shortened=view.shortened.union(rows)).messages
+        said = json.loads(before.report) if before else {"total": 0, "first_at": None, "last_at": None}
+        new = Compaction(
+            id=new_id(),
+            session=session,
+            parent=before.id if before else None,
+            from_seq=view.to_seq + 1,
+            to_seq=view.to_seq,
+            ledger=before.ledger if before else ledgers.to_json(()),
+            text=before.text if before else "",
+            trigger=reason,
+            prompt_version="",
+            report=json.dumps(
+                {
+                    **{key: said[key] for key in ("total", "first_at", "last_at")},
+                    "rows": list(rows),
+                    "tokens_before": sum(map(prompt.message_tokens, messages)),
+                    "tokens_after": sum(map(prompt.message_tokens, after)),
+                }
+            ),
+            messages=len(after) + bool(before and before.text),
+            covered=0,
+            created=self._time.wall(),
+            held=before.held if before else (),
+            kind="shorten",
+            shortened=(*(before.shortened if before else ()), *rows),
+        )
+        done = await self._store.compact(new.parent, new, ())
+        if done:
+            log.info("agent.compressed", session=session, messages=new.messages, covered=0, trigger=reason, shortened=len(rows))
+        outcome = Outcome("done", new.messages) if done else Outcome("lost")
+        self._metrics.compactions.labels(reason, outcome.state).inc()
+        return outcome
+
     async def preview(self, session: str) -> Preview:
         """What `compact` would do, without a call."""
         rows = await self._store.view(session)
-        messages = window(rows.messages).messages
+        messages = window(rows.messages, shortened=rows.shortened).messages
         cut = cut_at(messages, len(messages) - self._settings.kept_messages, None, "command")
         sizes = [message_tokens(message, self._zone) for message in messages]
         summary = estimate(rows.compaction.text) if rows.compaction else 0
@@ -131,7 +189,7 @@ class Compactor:
             return Preview(0, len(messages), summary + sum(sizes), summary + sum(sizes))
         replaced = summary + sum(sizes[: cut.index])
         read = replaced + estimate(self._instructions()) + estimate(load("summary_format").text)
-        written = min(self._settings.summary_tokens, replaced)
+        written = min(await self._summary_tokens(rows), replaced)
         price = self._prices.get(self._provider.model)
         cost = (read * price.input + written * price.output) / 1e6 if price else None
         after = written + sum(sizes[cut.index :])
@@ -147,7 +205,7 @@ class Compactor:
         spent = Spent()
         for start, end in chunks(sizes, capacity):
             part = work.demoted[start:end]
-            request = self._request(ledger, part, work.focus, limits, limit)
+            request = self._request(ledger, part, work, limits, limit)
             if extract:
                 answer = await asyncio.to_thread(extract_summary, request)
             else:
@@ -161,16 +219,21 @@ class Compactor:
 
     def _capacity(self, limits: Limits, work: "_Work") -> tuple[int, int]:
         """(tokens of messages that fit one request, characters of one message)."""
-        fixed = estimate(self._instructions()) + estimate(load("summary_format").text) + self._settings.summary_tokens * 2 + 500
-        room = max(limits.window - fixed - self._settings.summary_tokens, limits.window // 4)
+        fixed = estimate(self._instructions()) + estimate(load("summary_format").text) + work.summary_tokens * 2 + 500
+        room = max(limits.window - fixed - work.summary_tokens, limits.window // 4)
         return room, max(room * 2, 400)
 
     def _instructions(self) -> str:
         return self._settings.prompt or load("summary").text
 
-    def _request(self, ledger: Ledger, part: Sequence[Rendered], focus: str, limits: Limits, limit: int) -> Request:
-        text = material(ledgers.numbered(ledger), part, self._zone, load("summary_format").text, focus, limit, self._known)
-        tokens = min(self._settings.summary_tokens, limits.max_output, max(limits.window // 8, 200))
+    async def _summary_tokens(self, rows: ViewRows) -> int:
+        """The longest summary that the session's own model is shown."""
+        bounds = numbers(self._own, await self._own.limits(), self._settings)
+        return summary_tokens(self._settings, bounds, rows.ratio(self._own.name, self._own.model))
+
+    def _request(self, ledger: Ledger, part: Sequence[Rendered], work: "_Work", limits: Limits, limit: int) -> Request:
+        text = material(ledgers.numbered(ledger), part, self._zone, load("summary_format").text, work.focus, limit, self._known)
+        tokens = min(work.summary_tokens, limits.max_output, max(limits.window // 8, 200))
         return Request(
             (SystemBlock("base", self._instructions()),), (PromptMessage("user", (Text(text),)),), max_tokens=tokens, purpose="summary"
         )
@@ -189,8 +252,8 @@ class Compactor:
         held = [*work.rows.pinned, *(row for row in work.rows_demoted if row.id in work.rows.pins)]
         identifier = new_id()
         demoted = work.rows_demoted
-        total = (json.loads(before.report)["total"] if before else 0) + len(demoted)
-        first_at = json.loads(before.report)["first_at"] if before else demoted[0].at
+        said = json.loads(before.report) if before and before.text else {"total": 0, "first_at": demoted[0].at}
+        total, first_at = said["total"] + len(demoted), said["first_at"]
         year = datetime.fromtimestamp(first_at, self._zone).year
         text = ledgers.render(ledger, held, self._known, zone=self._zone, year=year)
         new = Compaction(
@@ -221,6 +284,7 @@ class Compactor:
             created=self._time.wall(),
             held=tuple(row.id for row in held),
             model_call=calls[-1].id if calls else None,
+            shortened=work.shortened(cut.to_seq),
         )
         if not await self._store.compact(new.parent, new, calls):
             return Outcome("lost")
@@ -255,6 +319,13 @@ class _Work:
     kept: tuple[Rendered, ...]
     focus: str
     payer: str
+    summary_tokens: int
+    shorten: tuple[str, ...]
+
+    def shortened(self, to_seq: int) -> tuple[str, ...]:
+        """The rows behind the cut that are one line from now on."""
+        rows = self.rows.shortened.union(self.shorten)
+        return tuple(row.id for row in self.rows.messages if row.seq > to_seq and row.id in rows)
 
     @property
     def ledger(self) -> Ledger:

@@ -69,10 +69,12 @@ class ModelCaller:
         repairs: Sequence[str] = (),
         spoken: Spoken | None = None,
         stop: asyncio.Event | None = None,
+        estimated: int = 0,
     ) -> Done:
         """Send a request, again where that may help. Every attempt is noted in `spent`. Raises ProviderError, Stopped.
 
-        It is sent as every provider takes it (see `context.rules`). repairs: what had to be mended of the rows it was made of.
+        It is sent as every provider takes it (see `context.rules`). repairs: what had to be mended of the rows it was made of. estimated:
+        what it was taken for, where its reported size is to teach something (`ModelCall.estimated`).
         """
         request, mended = rules.mended(marks.request)
         marks = replace(marks, request=request)
@@ -83,7 +85,7 @@ class ModelCaller:
             if left := breaker.wait():
                 raise ProviderError("unavailable", f"{provider.name} kept failing and is left alone for {left:.0f} s")
             try:
-                done = await self._attempt(provider, marks, chain, payer, spoken, stop, spent)
+                done = await self._attempt(provider, marks, chain, payer, spoken, stop, spent, estimated)
                 self._note(provider, breaker, None)
                 return done
             except Stopped:
@@ -118,6 +120,7 @@ class ModelCaller:
         spoken: Spoken | None,
         stop: asyncio.Event | None,
         spent: Spent,
+        estimated: int,
     ) -> Done:
         record = _Record(self._time, provider, marks, chain, payer)
         try:
@@ -127,7 +130,7 @@ class ModelCaller:
             spent.calls.append(record.written(record.usage, error=error))
             spent.cache += record.cache(record.usage)
             raise
-        spent.calls.append(record.written(done.usage))
+        spent.calls.append(record.written(done.usage, estimated=estimated))
         spent.cache += record.cache(done.usage)
         self._count(provider.name, done.usage)
         return done
@@ -207,7 +210,7 @@ class _Record:
         self._first_byte = self._time.wall()
         self.usage = usage or Usage()
 
-    def written(self, usage: Usage, error: str = "") -> ModelCall:
+    def written(self, usage: Usage, error: str = "", estimated: int = 0) -> ModelCall:
         return ModelCall(
             id=new_id(),
             purpose=self._marks.request.purpose,
@@ -221,6 +224,7 @@ class _Record:
             error=error,
             segments=segments(self._chain),
             marks=tuple(label for label, _ in self._marks.marked),
+            estimated=estimated,
         )
 
     def cache(self, usage: Usage) -> tuple[CacheEntry, ...]:

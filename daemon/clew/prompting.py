@@ -7,12 +7,12 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
+from clew.budget import reply_tokens
 from clew.clock import Time
 from clew.compactor import covered
 from clew.config import Agent as Settings
 from clew.context import view
 from clew.context.prompt import Marks, Parts, Prefix, base_prompt, layout, mark, prefixes
-from clew.context.tokens import Window, window
 from clew.context.view import Rendered
 from clew.model_call import TTL_SECONDS
 from clew.providers import Limits, Provider, Request, ToolSpec
@@ -61,8 +61,8 @@ class Prompter:
         if state.recall_turn == claim.turn:
             return Decided(state)
         compaction = rows.compaction.id if rows.compaction else None
-        cold = now - state.last_call > (TTL_SECONDS[provider.cache_ttl] if provider.cache_ttl else COLD_WITHOUT_CACHE)
-        keep = self._settings.recall.placement == "system" and bool(state.recall) and not cold and state.compaction == compaction
+        keep = self._settings.recall.placement == "system" and bool(state.recall) and state.compaction == compaction
+        keep = keep and not is_cold(state, provider, now)
         asking = self._asking(claim, rows, keep)
         try:
             text = await self._recall.system_appendix(asking)
@@ -82,7 +82,7 @@ class Prompter:
         return SessionView(
             session=claim.session,
             address=str(claim.address),
-            after_seq=rows.compaction.to_seq if rows.compaction else 0,
+            after_seq=rows.to_seq,
             text="\n".join(message.text for message in said if message.seq >= claim.first_seq),
             previous=tuple(before[-PREVIOUS:]),
             names=tuple(dict.fromkeys(message.sender_name for message in said if message.sender_name)),
@@ -104,7 +104,7 @@ class Prompter:
             tools=self._tools,
             notes=state.notes,
             summary=rows.compaction.text if rows.compaction else "",
-            covered_line=covered(rows.compaction).line(zone) if rows.compaction else "",
+            covered_line=covered(rows.compaction).line(zone) if rows.compaction and rows.compaction.text else "",
             recall=state.recall,
             placement=self._settings.recall.placement,
         )
@@ -120,12 +120,6 @@ class Prompter:
         return mark(request, chain, cached), chain
 
 
-def reply_tokens(provider: Provider, limits: Limits) -> int:
-    """The longest reply that is asked for: `auto` is min(4096, a quarter of the window)."""
-    wanted = min(4096, limits.window // 4) if provider.max_tokens == "auto" else provider.max_tokens
-    return max(1, min(wanted, limits.max_output))
-
-
-def numbers(provider: Provider, limits: Limits) -> Window:
-    """The thresholds of a provider's window."""
-    return window(limits.window, reply_tokens(provider, limits))
+def is_cold(state: PromptState, provider: Provider, now: float) -> bool:
+    """Whether nothing of the session's prefix is cached any more, so that it may change freely."""
+    return now - state.last_call > (TTL_SECONDS[provider.cache_ttl] if provider.cache_ttl else COLD_WITHOUT_CACHE)

@@ -22,6 +22,7 @@ from clew.config import Config, TransportSection
 from clew.delivery import Delivering, Hints
 from clew.dispatcher import Dispatcher, Work
 from clew.errors import ClewError
+from clew.fitting import Fitting
 from clew.inbox import Door, access_line, decider, pairing_code
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller
@@ -112,14 +113,23 @@ class Service:
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics)
         self.prompter = Prompter(store, agent, recall, [tool.spec for tool in self.tools.tools.values()], self.time, zone)
         self.compactor = Compactor(
-            store, agent.compression, self.caller, summariser, self.time, ZoneInfo(zone), self.metrics, config.prices, config.secrets()
+            store,
+            agent.compression,
+            self.caller,
+            summariser,
+            providers[0],
+            self.time,
+            ZoneInfo(zone),
+            self.metrics,
+            config.prices,
+            config.secrets(),
         )
         self.agent = Agent(
             store,
             agent,
             providers,
             self.prompter,
-            self.compactor,
+            Fitting(store, agent, self.prompter, self.compactor, providers[0], self.time),
             self.caller,
             self.tools,
             self.hints.show,

@@ -390,7 +390,7 @@ async def test_a_small_window_is_compacted_before_it_overflows(tmp_path: Path) -
         assert await world.desk.ask("does it fit?") == "short"
         assert world.summaries
         (compaction,) = await compactions(world)
-        assert compaction.trigger == "limit"
+        assert compaction.trigger == "tokens"
         assert "part 49" in json.dumps(spoken(world.replies[0]))
         assert "part 1:" not in json.dumps(spoken(world.replies[0]))
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.compression import Cut, Trigger, chunks, count_cut, cut_at, limit_cut
+from clew.context.compression import Cut, Trigger, chunks, count_cut, cut_at, fitting_cut
 from clew.context.view import Rendered, window
 from clew.messages import Message, Text
 from tests.threads import START, damaged, sound
@@ -66,21 +66,21 @@ def test_below_the_mark_nothing_and_above_it_keep_recent_where_that_is_possible(
         assert cut.index == bound
 
 
-@given(any_rows, st.integers(0, 100), st.integers(0, 200), shares, st.data())
+@given(any_rows, st.integers(-100, 200), shares, st.data())
 def test_the_token_cut_fits_or_holds_the_running_turn_alone(
-    rows: list[Message], fixed: int, target: int, share: float, data: st.DataObject
+    rows: list[Message], room: int, share: float, data: st.DataObject
 ) -> None:  # P9 P12
     messages = window(rows).messages
     turn = turn_of(rows, share)
     sizes = data.draw(st.lists(st.integers(1, 50), min_size=len(messages), max_size=len(messages)))
-    cut = limit_cut(messages, sizes, fixed, target, turn)
+    cut = fitting_cut(messages, sizes, room, turn, "tokens")
     check(messages, rows, cut, turn)
     kept = cut.index if cut else 0
     bound = next((i for i, m in enumerate(messages) if turn is not None and m.first_seq >= turn), len(messages))
-    assert fixed + sum(sizes[kept:]) <= target or kept == bound
+    assert sum(sizes[kept:]) <= room or kept == bound
     if cut is not None and kept < bound:
         # One more would not have fitted, or it was the call of a result that went.
-        assert fixed + sum(sizes[kept - 1 :]) > target or messages[kept - 1].kind == "results"
+        assert sum(sizes[kept - 1 :]) > room or messages[kept - 1].kind == "results"
 
 
 @given(st.lists(st.integers(0, 20), max_size=20), st.integers(1, 40))

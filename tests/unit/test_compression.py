@@ -3,7 +3,7 @@
 import pytest
 
 from clew.config import Compression
-from clew.context.compression import Cut, chunks, count_cut, cut_at, limit_cut
+from clew.context.compression import Cut, chunks, count_cut, cut_at, fitting_cut
 from clew.context.view import Rendered
 from tests.threads import Thread, numbered
 
@@ -92,9 +92,9 @@ def sizes(messages: tuple[Rendered, ...], size: int) -> list[int]:
 
 def test_the_token_cut_keeps_from_the_newest_backwards_what_fits() -> None:  # P9
     messages = numbered(10).window()
-    assert limit_cut(messages, sizes(messages, 10), 50, 85, None) == Cut(7, 7, "limit")
-    assert limit_cut(messages, sizes(messages, 10), 50, 150, None) is None
-    assert limit_cut(messages, sizes(messages, 10), 50, 40, None) == Cut(10, 10, "limit")
+    assert fitting_cut(messages, sizes(messages, 10), 35, None, "limit") == Cut(7, 7, "limit")
+    assert fitting_cut(messages, sizes(messages, 10), 100, None, "limit") is None
+    assert fitting_cut(messages, sizes(messages, 10), -10, None, "limit") == Cut(10, 10, "limit")
 
 
 def test_the_token_cut_keeps_the_running_turn_whatever_it_takes() -> None:  # P9 P12
@@ -102,9 +102,16 @@ def test_the_token_cut_keeps_the_running_turn_whatever_it_takes() -> None:  # P9
     asked = thread.user("a long job")
     thread.round("c1")
     messages = thread.window()
-    assert limit_cut(messages, sizes(messages, 1000), 50, 100, asked.seq) == Cut(4, 4, "limit")
+    assert fitting_cut(messages, sizes(messages, 1000), 50, asked.seq, "tokens") == Cut(4, 4, "tokens")
 
 
 def test_an_old_part_too_large_for_one_request_is_fed_in_consecutive_parts() -> None:  # P14
     assert chunks([3, 3, 3, 9, 1, 1], 6) == [(0, 2), (2, 3), (3, 4), (4, 6)]
     assert chunks([], 6) == []
+
+
+def test_after_an_undo_the_count_trigger_starts_anew() -> None:  # P21
+    for further, fires in ((51, False), (52, True)):
+        messages = numbered(61 + further).window()
+        assert (count_cut(messages, 60, 8, None, hold_seq=61) is not None) == fires
+    assert count_cut(numbered(59).window(), 60, 8, None, hold_seq=1) is None

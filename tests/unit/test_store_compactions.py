@@ -68,6 +68,39 @@ async def test_the_view_is_the_newest_compaction_and_what_came_after(tmp_path: P
 
 
 @pytest.mark.asyncio
+async def test_the_newest_is_the_one_committed_last_whatever_the_clock_said(tmp_path: Path) -> None:  # P2, P6
+    async with opened(tmp_path) as store:
+        session = (await turn(store, "1", "a", "b")).session
+        await turn(store, "2", "c", "d")
+        await store.compact(None, revision(session), ())
+        short = replace(revision(session, "two", "one", first=3, last=2), kind="shorten", shortened=("m3",), created=NOW - 99)
+        assert await store.compact("one", short, ())
+        rows = await store.view(session)
+        assert rows.compaction == short
+        assert (rows.to_seq, set(rows.shortened), len(rows.messages)) == (2, {"m3"}, 2)
+        assert [each.id for each in await store.compactions(session)] == ["one", "two"]
+        exported = await store.export_session(session)
+        await store.delete_session(session)
+        await store.import_session(exported, NOW)
+        assert (await store.view(session)).compaction == short
+
+
+@pytest.mark.asyncio
+async def test_reported_sizes_teach_the_ratio_of_their_model_and_failed_calls_teach_nothing(tmp_path: Path) -> None:  # P9
+    call = ModelCall("c1", "reply", "ada", "local", "any", Usage(1000, 5, 400, 100), NOW, NOW, NOW, estimated=1000)
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        claimed = await claim(store)
+        failed = replace(call, id="c2", usage=Usage(), error="server: 500")
+        others = (replace(call, id="c3", model="other", usage=Usage(1000)), replace(call, id="c4", estimated=0, usage=Usage(4000)))
+        await store.record(claimed, Step(calls=(call, failed, *others)))
+    async with opened(tmp_path) as store:
+        rows = await store.view(claimed.session)
+        assert dict(rows.ratios) == {("local", "any"): 1.5, ("local", "other"): 1.0}
+        assert (rows.ratio("local", "any"), rows.ratio("elsewhere", "any")) == (1.5, 1.0)
+
+
+@pytest.mark.asyncio
 async def test_failures_are_counted_over_restarts_and_forgotten_by_a_success(tmp_path: Path) -> None:  # P25
     async with opened(tmp_path) as store:
         session = (await turn(store, "1", "a", "b")).session

@@ -161,6 +161,11 @@ async def test_an_unambiguous_beginning_of_an_id_is_enough(tmp_path: Path) -> No
         ("UPDATE compactions SET to_seq = 9", "not in the transcript"),
         ("UPDATE compactions SET from_seq = 2", "1 comes next"),
         ("UPDATE compactions SET to_seq = 0", "covers 1-0"),
+        ("UPDATE compactions SET parent = id", "does not revise the one before it"),
+        ("UPDATE compactions SET shortened = '[\"gone\"]'", "shortened and not in the window: gone"),
+        ("UPDATE compactions SET held = '[\"gone\"]'", "held in the summary and not behind it: gone"),
+        ("UPDATE compactions SET kind = 'shorten'", "covers 1-"),
+        ("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')", "not found by search: "),
     ],
 )
 async def test_verify_finds_what_is_wrong(tmp_path: Path, damage: str, problem: str) -> None:  # P6

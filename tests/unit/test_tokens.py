@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew.context.tokens import Window, estimate, guard, window
+from clew.context.tokens import GREATEST_RATIO, LEAST_RATIO, TELLING_TOKENS, Window, estimate, guard, learned, window
 
 SAMPLES = {  # text, tokens by a current tokenizer that needs many
     "english": ("The lighthouse keeper had long since stopped counting the ships that passed. In winter the fog lay thick.", 35),
@@ -28,6 +28,7 @@ SAMPLES = {  # text, tokens by a current tokenizer that needs many
         (32_768, (30_768, 21_538, 15_384, 28_672)),
         (65_536, (63_536, 50_536, 31_768, 61_440)),
         (200_000, (198_000, 168_300, 99_000, 195_904)),
+        (1_000_000, (998_000, 848_300, 499_000, 995_904)),
     ],
 )
 def test_window_reproduces_the_promised_table(model_window: int, expected: tuple[int, int, int, int]) -> None:
@@ -40,6 +41,28 @@ def test_threshold_and_target_never_exceed_the_hard_limit() -> None:
     assert numbers.hard_limit == 2_384
     assert numbers.threshold == 2_384
     assert numbers.target == 2_384
+
+
+# P9
+def test_a_threshold_of_ones_own_brings_its_target_and_stays_below_the_hard_limit() -> None:
+    assert window(200_000, trigger=34_000) == Window(200_000, 198_000, 34_000, 20_000, 195_904)
+    assert window(200_000, trigger=190_000).target == 99_000
+    assert window(8_192, trigger=50_000) == Window(8_192, 6_192, 6_144, 3_096, 6_144)
+
+
+# P9
+def test_a_ratio_rises_at_once_falls_slowly_and_is_bounded() -> None:
+    assert learned(None, 1000, 1500) == 1.5
+    assert learned(1.0, 1000, 1500) == 1.5
+    assert learned(2.0, 1000, 1000) == 1.75
+    assert learned(None, 1000, 1_000_000) == GREATEST_RATIO
+    assert learned(None, 1_000_000, 1000) == LEAST_RATIO
+
+
+# P9
+def test_short_prompts_and_unreported_sizes_teach_nothing() -> None:
+    assert learned(None, TELLING_TOKENS - 1, 5000) is None
+    assert learned(1.2, 10_000, 0) == 1.2
 
 
 # P9

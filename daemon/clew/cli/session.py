@@ -81,8 +81,8 @@ async def show(session: str, path: Path | None, as_json: bool, limit: int) -> No
 
 
 def _newest(compactions: list[Compaction]) -> Compaction | None:
-    standing = [each for each in compactions if each.undone_at is None]
-    return max(standing, key=lambda each: each.to_seq, default=None)
+    """The newest summary that stands."""
+    return next((each for each in reversed(compactions) if each.undone_at is None and each.kind == "summary"), None)
 
 
 def _scope_options(command: Callable[..., Any]) -> Callable[..., Any]:

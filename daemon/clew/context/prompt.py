@@ -240,17 +240,17 @@ def segments(chain: Sequence[Prefix]) -> tuple[tuple[str, str, int], ...]:
 
 
 def request_tokens(request: Request, ratio: float = 1.0) -> int:
-    """Estimated tokens of everything sent; `ratio` is what the model's own counts were to earlier estimates."""
+    """Estimated tokens of everything sent; `ratio`: how many tokens the model itself counts for one of the estimate."""
     tools = sum(estimate(tool.name) + estimate(tool.description) + estimate(tool.schema) for tool in request.tools)
     system = sum(estimate(block.text) for block in request.system)
-    messages = sum(FRAME_TOKENS + sum(block_tokens(block) for block in message.blocks) for message in request.messages)
+    messages = sum(message_tokens(message) for message in request.messages)
     hidden = TOOL_PROMPT_TOKENS if request.tools else 0
-    return round((tools + system + messages) * ratio) + hidden
+    return round((tools + system + messages + hidden) * ratio)
 
 
-def rendered_tokens(rendered: Rendered, ratio: float = 1.0) -> int:
-    """Estimated tokens of one message of the window."""
-    return round((FRAME_TOKENS + sum(block_tokens(block) for block in rendered.blocks)) * ratio)
+def message_tokens(message: PromptMessage | Rendered) -> int:
+    """Estimated tokens of one message."""
+    return FRAME_TOKENS + sum(block_tokens(block) for block in message.blocks)
 
 
 def block_tokens(block: Block) -> int:

@@ -114,14 +114,38 @@ class Window:
         return min(self.hard_limit, fixed + max(0, self.threshold - fixed) // 4)
 
 
-def window(model_window: int, max_tokens: int | None = None) -> Window:
+def window(model_window: int, max_tokens: int | None = None, trigger: int | None = None) -> Window:
     """The numbers for a model with `model_window` tokens that answers with at most `max_tokens` (None: a quarter, at most 4,096).
 
-    Raises ValueError if the window is not larger than the reserve of 2,000 tokens or leaves no room beside the answer.
+    trigger: a threshold of one's own; the target is ten seventeenths of it at most, its share of the threshold in large windows. Raises
+    ValueError if the window is not larger than the reserve of 2,000 tokens or leaves no room beside the answer.
     """
     answer = min(DEFAULT_MAX_TOKENS, model_window // 4) if max_tokens is None else max_tokens
     w, hard = model_window - RESERVE_TOKENS, model_window - answer
     if w <= 0 or hard <= 0 or answer < 0:
         raise ValueError(f"a window of {model_window} tokens is too small for answers of {answer} tokens")
     threshold = max((7 * w + 5) // 10, min((17 * w + 10) // 20, w - _MARGIN))
-    return Window(model_window, w, min(threshold, hard), min(w // 2, hard), hard)
+    target = w // 2
+    if trigger is not None:
+        threshold, target = trigger, min(target, 10 * trigger // 17)
+    return Window(model_window, w, min(threshold, hard), min(target, hard), hard)
+
+
+# Calibration -----------------------------------------------------------------------------------------------------
+
+LEAST_RATIO, GREATEST_RATIO = 0.5, 4.0
+"""Bounds of a ratio: no known tokenizer is further from the estimate, and a server that counts nonsense does no more harm than this."""
+TELLING_TOKENS = 500
+"""Estimated tokens of a prompt from which on its reported size says something of its text: what providers add in secret costs as much."""
+_FALL = 0.25
+
+
+def learned(ratio: float | None, estimated: int, reported: int) -> float | None:
+    """The ratio of reported to estimated tokens after one more call; None while nothing is known.
+
+    It rises at once and falls by a quarter of the difference: a text that costs more than the last one must not surprise a full window.
+    """
+    if estimated < TELLING_TOKENS or reported <= 0:
+        return ratio
+    seen = min(max(reported / estimated, LEAST_RATIO), GREATEST_RATIO)
+    return seen if ratio is None or seen > ratio else ratio + (seen - ratio) * _FALL

@@ -1,7 +1,7 @@
 """From rows to the messages a model sees: grouped, repaired, headed. Pure, so that a restart changes no byte."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from typing import Literal
@@ -12,6 +12,8 @@ Kind = Literal["user", "assistant", "results"]
 
 LOST = "The result of this call was lost. Its outcome is unknown."
 """What stands in for the result of a call that has none."""
+MAX_NAME = 60
+"""Characters of a tool's name in a line that stands for its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +47,43 @@ class Window:
         return len(self.messages)
 
 
-def window(rows: Sequence[Message], turn: str = "") -> Window:
+def window(rows: Sequence[Message], turn: str = "", shortened: Collection[str] = ()) -> Window:
     """Group `rows` (in order) into rendered messages.
 
     Every call comes out with exactly one result right behind it: results of one message of calls are one message, in call order;
     a missing one is stubbed, one without its call is left out, an id used twice is made unique. Blank text is left out.
-    Thinking is kept for the running `turn` only.
+    Thinking is kept for the running `turn` only. shortened: ids of rows whose results, or words beside calls, are one line.
     """
-    builder = _Builder(turn)
+    builder = _Builder(turn, shortened)
     for row in rows:
         builder.add(row)
     builder.close()
     return Window(tuple(builder.messages), tuple(builder.repairs))
 
 
+def short_result(row: Message, result: ToolResult) -> ToolResult:
+    """What stands for a result of a shortened row: one line that says what answered, how long, and how it is opened."""
+    name = " ".join(result.name.split())[:MAX_NAME]
+    line = f"[{name} {'failed, saying' if result.is_error else 'answered'} {len(result.text):,} characters{_opened(row)}"
+    return replace(result, text=line) if len(line) < len(result.text) else result
+
+
+def short_text(row: Message, words: Text) -> Text:
+    """The same for words beside calls."""
+    line = f"[{len(words.text):,} characters{_opened(row)}"
+    return Text(line) if len(line) < len(words.text) else words
+
+
+def _opened(row: Message) -> str:
+    return f' left out here; session_open with id "{row.id}" and around 0 shows them.]'
+
+
 class _Builder:
-    def __init__(self, turn: str) -> None:
+    def __init__(self, turn: str, shortened: Collection[str]) -> None:
         self.messages: list[Rendered] = []
         self.repairs: list[str] = []
         self._turn = turn
+        self._shortened = shortened
         self._used: set[str] = set()
         self._open: tuple[Message, dict[str, str]] | None = None  # a message with calls, and the ids they are sent under
         self._results: list[Message] = []
@@ -95,7 +115,11 @@ class _Builder:
         if self._open is None:
             return
         row, names = self._open
-        found = {result.call_id: result for each in self._results for result in each.results}
+        found = {
+            result.call_id: short_result(each, result) if each.id in self._shortened else result
+            for each in self._results
+            for result in each.results
+        }
         blocks = []
         for call_id, sent_as in names.items():
             result = found.get(call_id)
@@ -122,7 +146,7 @@ class _Builder:
                     self.repairs.append(f"message {row.id}: two calls with one id")
                     continue
                 seen.add(block.id)
-            yield block
+            yield short_text(row, block) if isinstance(block, Text) and row.calls and row.id in self._shortened else block
 
     def _unique(self, call_id: str, seq: int) -> str:
         name = call_id

@@ -146,7 +146,10 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call of a model, as it went. `segments`: (kind, hash, estimated tokens) of the prefix; `marks`: labels of its cache markers."""
+    """One call of a model, as it went. `segments`: (kind, hash, estimated tokens) of the prefix; `marks`: labels of its cache markers.
+
+    estimated: tokens that the request was taken for, 0 where its reported size is to teach nothing.
+    """
 
     id: str
     purpose: str
@@ -161,6 +164,7 @@ class ModelCall:
     segments: tuple[tuple[str, str, int], ...] = ()
     marks: tuple[str, ...] = ()
     compaction: str | None = None
+    estimated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A revision of a session's rolling summary. `ledger` and `report` are JSON; see the table for the rest."""
+    """A change of what a session's window shows: a revision of its rolling summary, or results shortened under the same one.
+
+    ledger, report: JSON. shortened: all rows that are one line in the window since. See the table for the rest.
+    """
 
     id: str
     session: str
@@ -265,6 +272,12 @@ class Compaction:
     model_call: str | None = None
     undone_at: float | None = None
     hold_until_seq: int | None = None
+    kind: Literal["summary", "shorten"] = "summary"
+    shortened: tuple[str, ...] = ()
+
+
+Ratios = Mapping[tuple[str, str], float]
+"""By (provider, model): how many tokens it reports for one of the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +286,8 @@ class ViewRows:
 
     compaction: the newest one not undone. messages: the rows behind its `to_seq`, in order. pinned: the pinned messages in front of it.
     failures: compactions that failed in a row. turn_seq: row of the first user message of the turn that runs, None while none does.
-    damaged: what could not be read of them, in words.
+    damaged: what could not be read of them, in words. hold_seq: the last row when the newest compaction was undone, 0 where another one
+    came since.
     """
 
     session: str
@@ -285,6 +299,22 @@ class ViewRows:
     failures: int = 0
     turn_seq: int | None = None
     damaged: tuple[str, ...] = ()
+    hold_seq: int = 0
+    ratios: Ratios = field(default_factory=dict)
+
+    @property
+    def to_seq(self) -> int:
+        """The last row behind the summary; what follows is in the window."""
+        return self.compaction.to_seq if self.compaction else 0
+
+    @property
+    def shortened(self) -> frozenset[str]:
+        """Rows that are one line in the window."""
+        return frozenset(self.compaction.shortened) if self.compaction else frozenset()
+
+    def ratio(self, provider: str, model: str) -> float:
+        """What the estimate is multiplied by for this model, 1 while nothing is known of it."""
+        return self.ratios.get((provider, model), 1.0)
 
 
 # Search ----------------------------------------------------------------------------------------------------------

@@ -10,22 +10,24 @@ from clew.store import Compaction, ModelCall, PromptState, ViewRows, model_calls
 
 _COLUMNS = (
     "id, session, parent, from_seq, to_seq, ledger, text, trigger, prompt_version, report, messages, covered, created,"
-    " held, model_call, undone_at, hold_until_seq"
+    " held, model_call, undone_at, hold_until_seq, kind, shortened"
 )
 
 
 READABLE = (
-    "json_valid(held) AND json_valid(ledger)"
+    "json_valid(held) AND json_valid(shortened) AND json_valid(ledger)"
     " AND CASE WHEN json_valid(report) THEN json_type(report, '$.total') || json_type(report, '$.first_at') END IS NOT NULL"
 )
 """That a row of `compactions` can be used."""
 
 
 def tip(db: sqlite3.Connection, session: str) -> Compaction | None:
-    """The newest compaction that was not undone. One that is damaged is passed over: what it covered is in the window again."""
+    """The newest compaction that was not undone. One that is damaged is passed over: what it covered is in the window again.
+
+    They are in the order of their commits, whatever the clock said.
+    """
     row = db.execute(
-        f"SELECT {_COLUMNS} FROM compactions WHERE session = ? AND undone_at IS NULL AND {READABLE}"
-        " ORDER BY to_seq DESC, created DESC LIMIT 1",
+        f"SELECT {_COLUMNS} FROM compactions WHERE session = ? AND undone_at IS NULL AND {READABLE} ORDER BY rowid DESC LIMIT 1",
         (session,),
     ).fetchone()
     return _compaction(row) if row else None
@@ -38,7 +40,7 @@ def damaged(db: sqlite3.Connection, session: str) -> tuple[str, ...]:
 
 
 def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
-    rows = db.execute(f"SELECT {_COLUMNS} FROM compactions WHERE session = ? ORDER BY created, to_seq", (session,))
+    rows = db.execute(f"SELECT {_COLUMNS} FROM compactions WHERE session = ? ORDER BY rowid", (session,))
     return [_compaction(row) for row in rows]
 
 
@@ -62,7 +64,18 @@ def view(db: sqlite3.Connection, session: str) -> ViewRows:
         failures=failures[0] if failures else 0,
         turn_seq=turn[0] if turn else None,
         damaged=tuple(f"compaction {each}: it cannot be read" for each in damaged(db, session)),
+        hold_seq=_hold_seq(db, session, newest),
+        ratios={(provider, model): ratio for provider, model, ratio in db.execute("SELECT provider, model, ratio FROM token_ratios")},
     )
+
+
+def _hold_seq(db: sqlite3.Connection, session: str, newest: Compaction | None) -> int:
+    row = db.execute(
+        "SELECT max(hold_until_seq) FROM compactions WHERE session = ? AND undone_at IS NOT NULL"
+        " AND rowid > coalesce((SELECT rowid FROM compactions WHERE id = ?), 0)",
+        (session, newest.id if newest else None),
+    ).fetchone()
+    return row[0] or 0
 
 
 def prompt_state(db: sqlite3.Connection, session: str) -> PromptState:
@@ -91,7 +104,7 @@ def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: S
     if (newest.id if newest else None) != parent:
         return False
     db.execute(
-        f"INSERT INTO compactions ({_COLUMNS}, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'summary')",
+        f"INSERT INTO compactions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             new.id,
             new.session,
@@ -110,6 +123,8 @@ def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: S
             new.model_call,
             new.undone_at,
             new.hold_until_seq,
+            new.kind,
+            json.dumps(new.shortened),
         ),
     )
     for call in calls:
@@ -136,7 +151,7 @@ def failed(db: sqlite3.Connection, session: str, error: str, calls: Sequence[Mod
 def _compaction(row: Sequence[Any]) -> Compaction:
     named = dict(zip(_COLUMNS.split(", "), row, strict=True))
     try:
-        held = tuple(json.loads(named["held"]))
+        held, shortened = tuple(json.loads(named["held"])), tuple(json.loads(named["shortened"]))
     except ValueError:
-        held = ()
-    return Compaction(**{**named, "held": held})
+        held, shortened = (), ()
+    return Compaction(**{**named, "held": held, "shortened": shortened})

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 
+from clew.context.tokens import learned
 from clew.store import CacheEntry, ModelCall
 
 
@@ -34,6 +35,17 @@ def put(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None)
             call.error,
         ),
     )
+    if call.estimated:
+        _learn(db, call)
+
+
+def _learn(db: sqlite3.Connection, call: ModelCall) -> None:
+    """Let a call teach what its model's tokens are to the estimated ones."""
+    place = (call.provider, call.model)
+    row = db.execute("SELECT ratio FROM token_ratios WHERE provider = ? AND model = ?", place).fetchone()
+    ratio = learned(row[0] if row else None, call.estimated, call.usage.prompt)
+    if ratio is not None and (row is None or ratio != row[0]):
+        db.execute("INSERT OR REPLACE INTO token_ratios (provider, model, ratio) VALUES (?, ?, ?)", (*place, ratio))
 
 
 def put_cache(db: sqlite3.Connection, entries: Sequence[CacheEntry]) -> None:

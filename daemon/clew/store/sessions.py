@@ -154,26 +154,3 @@ def tell(db: sqlite3.Connection, session: str, repairs: Sequence[str]) -> tuple[
 def _told(db: sqlite3.Connection, session: str) -> list[str]:
     row = db.execute("SELECT value FROM meta WHERE key = ?", (f"repaired/{session}",)).fetchone()
     return list(json.loads(row[0])) if row else []
-
-
-def verify(db: sqlite3.Connection, session: str) -> list[str]:
-    """What is wrong with a session, in words; empty where each message is in exactly one of window, summary, taken back (promise 6)."""
-    problems: list[str] = []
-    seqs = [seq for (seq,) in db.execute("SELECT seq FROM messages WHERE session = ? ORDER BY seq", (session,))]
-    if seqs != list(range(1, len(seqs) + 1)):
-        problems.append("the transcript has gaps")
-    rows = transcript.between(db, session, 0)
-    problems += [f"message {row.id} cannot be read, or not all of it" for row in rows if row.damaged]
-    damaged = compactions.damaged(db, session)
-    problems += [f"compaction {identifier} cannot be read" for identifier in damaged]
-    chain = [each for each in compactions.listing(db, session) if each.undone_at is None and each.id not in damaged]
-    covered, parent = 0, None
-    for each in chain:
-        if each.parent != parent:
-            problems.append(f"compaction {each.id} does not revise the one before it")
-        if each.from_seq != covered + 1 or each.to_seq < each.from_seq:
-            problems.append(f"compaction {each.id} covers {each.from_seq}-{each.to_seq}, but {covered + 1} comes next")
-        covered, parent = each.to_seq, each.id
-    if covered > len(seqs):
-        problems.append("the summary covers messages that are not in the transcript")
-    return problems

@@ -38,6 +38,7 @@ from clew.store import (
     model_calls,
     outbox,
     people,
+    proof,
     search,
     sessions,
     transcript,
@@ -336,7 +337,7 @@ class SqliteStore:
         return await self._db.write_if(look, sessions.tell, session, repairs)
 
     async def verify_session(self, session: str) -> list[str]:
-        return await self._db.read(sessions.verify, session)
+        return await self._db.read(proof.verify, session)
 
     async def history(self, address: str, after: int, limit: int, *, newest: bool = True) -> list[Said]:
         return await self._db.read(sessions.history, address, after, limit, newest=newest)

@@ -69,7 +69,7 @@ def searchable(blocks: Iterable[Block]) -> str:
 
 
 def _index(db: sqlite3.Connection, number: int, chat: int, text: str, *, delete: bool) -> None:
-    indexed = _index_text(db, text)
+    indexed = index_text(db, text)
     if not indexed:
         return
     step = -1 if delete else 1
@@ -87,7 +87,7 @@ def _index(db: sqlite3.Connection, number: int, chat: int, text: str, *, delete:
     )
 
 
-def _index_text(db: sqlite3.Connection, text: str) -> str:
+def index_text(db: sqlite3.Connection, text: str) -> str:
     """What the index holds of a text; the connection brings the function, see `indexing`."""
     return str(db.execute("SELECT index_text(?)", (text,)).fetchone()[0])
 
@@ -122,7 +122,7 @@ def index_into(db: sqlite3.Connection, table: str) -> dict[str, int]:
     """Index the whole transcript into another table of the same shape. Returns in how many messages each word occurs."""
     counts: Counter[str] = Counter()
     for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number"):
-        if indexed := _index_text(db, searchable(message(row).blocks)):
+        if indexed := index_text(db, searchable(message(row).blocks)):
             db.execute(f"INSERT INTO {table} (rowid, text, scope) VALUES (?, ?, ?)", (number, indexed, scope_term(chat)))
             counts.update(set(tokens(indexed)))
     return dict(counts)

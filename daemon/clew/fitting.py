@@ -1,0 +1,207 @@
+"""A request that fits its model: measured before every model call, and compacted where it has grown too large."""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from clew.budget import numbers, summary_tokens
+from clew.clock import Time
+from clew.compactor import CompactFull, Compactor
+from clew.config import Agent as Settings
+from clew.context import view
+from clew.context.compression import Cut, Plan, Sizes, Trigger, count_cut, token_plan
+from clew.context.prompt import message_tokens, request_tokens
+from clew.context.shortening import Shortening, shortenings
+from clew.context.tokens import Window, estimate
+from clew.context.view import Rendered
+from clew.messages import Message
+from clew.prompting import Prompter, is_cold
+from clew.providers import Limits, Provider, Request
+from clew.store import Claim, PromptState, Ratios, ViewRows
+from clew.store.sqlite import SqliteStore
+
+HEADING_TOKENS = 60
+"""Estimated tokens of the heading of a summary and of the line that says what it stands for."""
+COLD_SHARE = 8
+"""Behind an expired cache results are shortened where that frees at least one such part of the window's messages."""
+
+
+@dataclass(slots=True)
+class TurnView:
+    """What a turn shows its model: the rows as they were when it began or last compacted them, and the messages that it added.
+
+    ratios: as they were when it began, so that nothing is measured differently within it. failed: a compaction came to nothing.
+    """
+
+    claim: Claim
+    rows: ViewRows
+    messages: list[Message]
+    ratios: Ratios
+    failed: bool = False
+    _rendered: tuple[int, view.Window] | None = field(default=None)  # of how many messages it was made, and it
+
+    @classmethod
+    def of(cls, claim: Claim, rows: ViewRows) -> "TurnView":
+        return cls(claim, rows, list(rows.messages), rows.ratios)
+
+    @property
+    def window(self) -> view.Window:
+        """The messages as they are sent; they only grow, or are read anew."""
+        if self._rendered is None or self._rendered[0] != len(self.messages):
+            self._rendered = (len(self.messages), self.shown())
+        return self._rendered[1]
+
+    def shown(self, shorten: Collection[str] = ()) -> view.Window:
+        """The window, with some more rows shortened. Thinking is bound to what stood in front of it: a compaction ends it."""
+        compaction = self.rows.compaction
+        turn = "" if compaction and compaction.created >= self.claim.started else self.claim.turn
+        return view.window(self.messages, turn, self.rows.shortened.union(shorten))
+
+    def reread(self, rows: ViewRows) -> None:
+        self.rows, self.messages, self._rendered = rows, list(rows.messages), None
+
+    def ratio(self, provider: Provider) -> float:
+        return self.ratios.get((provider.name, provider.model), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A request with its size: `estimated` tokens, and `tokens` as its model counts them."""
+
+    request: Request
+    estimated: int
+    tokens: int
+
+
+class Fitting:
+    """Makes requests that fit. own: the session's own model, whose window decides about compactions."""
+
+    def __init__(self, store: SqliteStore, settings: Settings, prompter: Prompter, compactor: Compactor, own: Provider, time: Time) -> None:
+        self._store = store
+        self._settings = settings
+        self._prompter = prompter
+        self._compactor = compactor
+        self._own = own
+        self._time = time
+
+    async def compact_if_due(self, turn: TurnView, *, first: bool) -> None:
+        """The triggers that need no request: the number of messages and, at the start of a turn, a cache that has expired."""
+        settings = self._settings.compression
+        if not settings.enabled or turn.failed or not self._compactor.tries(turn.rows):
+            return
+        cut = count_cut(turn.window.messages, settings.count_mark, settings.kept_messages, turn.claim.first_seq, turn.rows.hold_seq)
+        if cut is not None:
+            await self._compact(turn, "count", cut)
+        elif first and turn.rows.prompt.last_call and is_cold(turn.rows.prompt, self._own, self._time.wall()):
+            await self._shorten_cold(turn)
+
+    async def request(self, turn: TurnView, state: PromptState, provider: Provider, allowed: int | None = None) -> Measured:
+        """The request of the next call.
+
+        Above its threshold the session's own model has the window compacted for good; a fallback gets a view of its own. allowed: tokens
+        that the provider said it takes, as they are measured here. Raises CompactFull.
+        """
+        limits = await provider.limits()
+        bounds = numbers(provider, limits, self._settings.compression)
+        if allowed is not None:  # half of it leaves room for a summary beside what is kept
+            limit = min(bounds.hard_limit, allowed)
+            bounds = replace(bounds, threshold=limit, target=min(bounds.target, limit // 2), hard_limit=limit)
+        made = self._measured(turn, turn.window.messages, state, provider, limits)
+        if provider is not self._own:
+            return made if made.tokens <= bounds.hard_limit else await self._trimmed(turn, made, state, provider, limits, bounds)
+        trigger, mark = self._token_trigger(turn, bounds, allowed)
+        for extract in (False, True):
+            if made.tokens <= mark:
+                break
+            plan = await asyncio.to_thread(self._plan, turn, made, bounds, trigger)
+            if plan is not None:
+                await self._carry_out(turn, plan, trigger, extract=extract)
+                made = self._measured(turn, turn.window.messages, state, provider, limits)
+            trigger, mark = "limit", bounds.hard_limit
+        return _fits(made, bounds)
+
+    def _token_trigger(self, turn: TurnView, bounds: Window, allowed: int | None) -> tuple[Trigger, int]:
+        """The trigger by tokens, and the size above which it fires."""
+        settings = self._settings.compression
+        if allowed is not None:
+            return "overflow", bounds.hard_limit
+        if settings.enabled and settings.trigger_tokens != "off" and not turn.failed and self._compactor.tries(turn.rows):
+            return "tokens", bounds.threshold
+        return "limit", bounds.hard_limit
+
+    def _measured(self, turn: TurnView, messages: tuple[Rendered, ...], state: PromptState, provider: Provider, limits: Limits) -> Measured:
+        request = self._prompter.request(turn.claim, turn.rows, messages, state, provider, limits)
+        estimated = request_tokens(request)
+        return Measured(request, estimated, round(estimated * turn.ratio(provider)))
+
+    def _plan(self, turn: TurnView, made: Measured, bounds: Window, trigger: Trigger) -> Plan | None:
+        """How the window comes down to its target. Takes milliseconds, so not on the loop."""
+        ratio = turn.ratio(self._own)
+        held = [*turn.rows.pinned, *(message for message in turn.messages if message.id in turn.rows.pins)]
+        summary = summary_tokens(self._settings.compression, bounds, ratio)
+        allowance = round(ratio * (summary + HEADING_TOKENS + sum(estimate(message.text) for message in held)))
+        messages = turn.window.messages
+        return token_plan(
+            messages,
+            sizes(made.request, len(messages), ratio, allowance),
+            self._shortenings(turn, messages, ratio),
+            bounds,
+            turn.claim.first_seq,
+            trigger,
+        )
+
+    @staticmethod
+    def _shortenings(turn: TurnView, messages: tuple[Rendered, ...], ratio: float) -> list[Shortening]:
+        found = shortenings(messages, turn.rows.shortened, turn.rows.pins, turn.claim.turn)
+        return [replace(each, saved=int(each.saved * ratio)) for each in found]
+
+    async def _trimmed(
+        self, turn: TurnView, made: Measured, state: PromptState, provider: Provider, limits: Limits, bounds: Window
+    ) -> Measured:
+        """A request for a fallback with a smaller window: less is shown for this call, nothing is compacted."""
+        ratio, messages = turn.ratio(provider), turn.window.messages
+        measured = sizes(made.request, len(messages), ratio)
+        plan = token_plan(messages, measured, self._shortenings(turn, messages, ratio), bounds, turn.claim.first_seq, "limit")
+        if plan is not None:
+            shown = turn.shown(plan.shorten).messages[plan.cut.index if plan.cut else 0 :]
+            made = self._measured(turn, shown, state, provider, limits)
+        return _fits(made, bounds)
+
+    async def _shorten_cold(self, turn: TurnView) -> None:
+        """Nothing of the prefix is cached, so results that were answered long ago become lines at no cost."""
+        messages = turn.window.messages
+        last = len(messages) - self._settings.compression.kept_messages
+        found = await asyncio.to_thread(shortenings, messages, turn.rows.shortened, turn.rows.pins, turn.claim.turn)
+        found = [each for each in found if each.index < last]
+        if found and sum(each.saved for each in found) * COLD_SHARE >= sum(map(message_tokens, messages)):
+            await self._compactor.shorten(turn.claim.session, "cold", [each.row for each in found])
+            turn.reread(await self._store.view(turn.claim.session))
+
+    async def _carry_out(self, turn: TurnView, plan: Plan, trigger: Trigger, *, extract: bool) -> None:
+        if plan.cut is None:
+            await self._compactor.shorten(turn.claim.session, trigger, plan.shorten)
+            turn.reread(await self._store.view(turn.claim.session))
+        elif extract or not turn.failed:
+            await self._compact(turn, trigger, plan.cut, plan.shorten, extract=extract)
+
+    async def _compact(self, turn: TurnView, trigger: Trigger, cut: Cut, shorten: tuple[str, ...] = (), *, extract: bool = False) -> None:
+        payer = turn.claim.person.id if turn.claim.person else ""
+        outcome = await self._compactor.compact(turn.claim.session, trigger, cut=cut, shorten=shorten, payer=payer, extract=extract)
+        turn.failed |= outcome.state != "done"
+        turn.reread(await self._store.view(turn.claim.session))
+
+
+def sizes(request: Request, window: int, ratio: float, allowance: int | None = None) -> Sizes:
+    """What a request is made of; its last `window` messages are those of the thread. allowance: None for the summary that stands."""
+    opening = len(request.messages) - window
+    others = tuple(block for block in request.system if block.kind != "summary")
+    fixed = request_tokens(replace(request, system=others, messages=request.messages[:opening]), ratio)
+    summary = round(ratio * sum(estimate(block.text) for block in request.system if block.kind == "summary"))
+    messages = tuple(round(ratio * message_tokens(message)) for message in request.messages[opening:])
+    return Sizes(fixed, summary, summary if allowance is None else allowance, messages)
+
+
+def _fits(made: Measured, bounds: Window) -> Measured:
+    if made.tokens > bounds.hard_limit:
+        raise CompactFull(f"{made.tokens} tokens estimated, {bounds.hard_limit} allowed")
+    return made

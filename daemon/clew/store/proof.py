@@ -1,0 +1,88 @@
+"""Proof that a session is whole: each message is in one place, and what a summary stands for is found by search."""
+
+import sqlite3
+from collections.abc import Collection, Iterator, Sequence
+
+from clew.store import Compaction, compactions, transcript
+
+NAMED = 5
+"""Messages that one line of a report names."""
+WORDS = 8
+"""Words of its own by which a message is searched for."""
+
+
+def verify(db: sqlite3.Connection, session: str) -> list[str]:
+    """What is wrong with a session, in words; empty where promises 6 and 20 hold.
+
+    Each message must be in exactly one of window (messages held in the summary included), summary and taken back, the compactions that
+    stand must follow one another, and the index must give every covered message for words of its own.
+    """
+    rows = db.execute("SELECT id, seq FROM messages WHERE session = ? ORDER BY seq", (session,)).fetchall()
+    places = dict(rows)
+    damaged = compactions.damaged(db, session)
+    chain = [each for each in compactions.listing(db, session) if each.undone_at is None and each.id not in damaged]
+    problems = [] if list(places.values()) == list(range(1, len(places) + 1)) else ["the transcript has gaps"]
+    problems += [f"message {row.id} cannot be read, or not all of it" for row in transcript.between(db, session, 0) if row.damaged]
+    problems += [f"compaction {identifier} cannot be read" for identifier in damaged]
+    problems += _chain(chain, len(places))
+    problems += _partition(db, session, places, chain)
+    return [*problems, *_unfindable(db, session, chain[-1].to_seq if chain else 0)]
+
+
+def _chain(chain: Sequence[Compaction], length: int) -> Iterator[str]:
+    """What is wrong with the compactions that stand, oldest first, of a transcript of `length` messages."""
+    covered, parent = 0, None
+    for each in chain:
+        if each.parent != parent:
+            yield f"compaction {each.id} does not revise the one before it"
+        demotes = each.to_seq >= each.from_seq if each.kind == "summary" else each.to_seq == each.from_seq - 1
+        if each.from_seq != covered + 1 or not demotes:
+            yield f"compaction {each.id} covers {each.from_seq}-{each.to_seq}, but {covered + 1} comes next"
+        covered, parent = each.to_seq, each.id
+    if covered > length:
+        yield "the summary covers messages that are not in the transcript"
+
+
+def _partition(db: sqlite3.Connection, session: str, places: dict[str, int], chain: Sequence[Compaction]) -> Iterator[str]:
+    view = compactions.view(db, session)
+    held = set(view.compaction.held) if view.compaction else set()
+    back = db.execute("SELECT message FROM retractions JOIN messages ON messages.id = message WHERE session = ?", (session,))
+    taken = {identifier for (identifier,) in back}
+    spans = [(each.from_seq, each.to_seq) for each in chain]
+    covered = {identifier for identifier, seq in places.items() if any(first <= seq <= last for first, last in spans)} - taken
+    window = {row.id for row in view.messages}
+    for what, wrong in (
+        ("in neither window, summary nor taken back", places.keys() - window - covered - taken),
+        ("in the window and in the summary", window & covered),
+        ("taken back and still in the window", window & taken),
+        ("held in the summary and not behind it", held - covered - taken),
+        ("shortened and not in the window", view.shortened - window - taken),
+    ):
+        if wrong:
+            yield f"{what}: {_named(wrong)}"
+
+
+def _unfindable(db: sqlite3.Connection, session: str, to_seq: int) -> Iterator[str]:
+    """Covered messages that have words and are not found by them."""
+    lost = []
+    rows = db.execute(
+        f"SELECT number, chat, {transcript.COLUMNS} FROM messages WHERE session = ? AND seq <= ?"
+        " AND id NOT IN (SELECT message FROM retractions) ORDER BY seq",
+        (session, to_seq),
+    ).fetchall()
+    for number, chat, *columns in rows:
+        row = transcript.message(columns)
+        words = list(dict.fromkeys(transcript.index_text(db, transcript.searchable(row.blocks)).split()))[:WORDS]
+        if not words:
+            continue
+        asked = " AND ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in words)
+        match = f"scope : {transcript.scope_term(chat)} AND text : ({asked})"
+        if not db.execute("SELECT 1 FROM messages_fts WHERE rowid = ? AND messages_fts MATCH ?", (number, match)).fetchone():
+            lost.append(row.id)
+    if lost:
+        yield f"not found by search: {_named(lost)}"
+
+
+def _named(identifiers: Collection[str]) -> str:
+    some = sorted(identifiers)[:NAMED]
+    return ", ".join(some) + (f" and {len(identifiers) - NAMED} more" if len(identifiers) > NAMED else "")
