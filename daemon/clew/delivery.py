@@ -13,7 +13,7 @@ from clew.metrics import Metrics
 from clew.providers import backoff
 from clew.store import Settlement
 from clew.store.sqlite import SqliteStore
-from clew.supervise import patiently
+from clew.supervise import STORE_WAIT, patiently, unless_lasting
 from clew.transport import Address, Delivery, Preview, Refused, Retry, Sent, Transport, Typing, Unknown
 
 log = structlog.get_logger()
@@ -62,7 +62,8 @@ class Delivering:
         news = self._store.deliveries[self._name]
         while True:
             seen = news.version
-            await self._start_all()
+            with unless_lasting():
+                await self._start_all()
             await news.wait(seen, self._pause())
 
     async def drain(self, grace: float) -> None:
@@ -70,10 +71,13 @@ class Delivering:
         try:
             async with asyncio.timeout(grace):
                 await self._claimed()
-                await self._start_all()
-                while self._tasks:
-                    await asyncio.wait(self._tasks)
+                with unless_lasting():
                     await self._start_all()
+                    while self._tasks:
+                        await asyncio.wait(self._tasks)
+                        await self._start_all()
+                if self._tasks:
+                    await asyncio.wait(self._tasks)
         except TimeoutError:
             log.warning("outbox.retry", transport=self._name, reason="the daemon stops; the rest is sent at the next start")
             await self._claimed()
@@ -88,6 +92,7 @@ class Delivering:
         while self._up:
             await self._room.acquire()
             self._claiming = asyncio.ensure_future(self._start_next())
+            self._claiming.add_done_callback(lambda claim: claim.cancelled() or claim.exception())  # looked at, should nobody wait
             # A claim is committed even if whoever waits for it is cancelled: what it took is sent all the same.
             if not await asyncio.shield(self._claiming):
                 return
@@ -95,7 +100,12 @@ class Delivering:
     async def _start_next(self) -> bool:
         """Begin with the next delivery. Returns whether another one is due as well."""
         now = self._time.wall()
-        delivery, self._next = await self._store.claim_delivery(self._owner, self._name, now)
+        try:
+            delivery, self._next = await self._store.claim_delivery(self._owner, self._name, now)
+        except BaseException:
+            self._room.release()
+            self._next = now + STORE_WAIT
+            raise
         if delivery is None:
             self._room.release()
             return False

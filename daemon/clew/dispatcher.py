@@ -13,7 +13,7 @@ from clew.clock import Time
 from clew.errors import StoreError
 from clew.store import Claim, LeaseLost, Outcome
 from clew.store.sqlite import SqliteStore
-from clew.supervise import STORE_WAIT, patiently
+from clew.supervise import STORE_WAIT, patiently, unless_lasting
 from clew.transport import Address
 
 log = structlog.get_logger()
@@ -67,7 +67,8 @@ class Dispatcher:
         """Until cancelled. Running turns outlive the cancelling: see `drain`."""
         while self._failure is None:
             seen = self._store.arrivals.version
-            await self._start_all()
+            with unless_lasting():  # the disk is full, say: nothing can be begun, and this loop lives all the same
+                await self._start_all()
             self.progress = self._time.steady()
             await self._store.arrivals.wait(seen, LOOK)
         raise self._failure
@@ -80,8 +81,9 @@ class Dispatcher:
                 task.cancel()
             claims = [self._tasks[task] for task in late]
             await asyncio.gather(*late, return_exceptions=True)
-            for claim in claims:
-                await self._store.release(claim)
+            with unless_lasting():  # they are resumed at the next start all the same, as if the process had died
+                for claim in claims:
+                    await self._store.release(claim)
             return len(late)
         return 0
 
@@ -119,7 +121,6 @@ class Dispatcher:
         except StoreError as error:
             if error.lasting:
                 raise
-            log.warning("store.unavailable", err=str(error), wait=STORE_WAIT)
             return False
         except Exception as error:
             log.exception("turn.failed", error=type(error).__name__)

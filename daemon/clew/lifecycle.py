@@ -3,16 +3,20 @@
 import asyncio
 import signal
 from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 
 import structlog
 
 from clew.config import Config
+from clew.errors import StoreError
 from clew.inbox import access_line
 from clew.sdnotify import notify, watchdog_interval
 from clew.service import Serve, Service, cancelled
 
 log = structlog.get_logger()
 
+START_WAIT = 5.0
+"""Seconds between two tries of a start to open a store whose disk is full or which somebody holds."""
 HUNG = 60.0
 """Seconds without the dispatcher's progress after which systemd is no longer told that all is well."""
 
@@ -28,10 +32,13 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None], reread
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, changed.set)
-    async with Service.open(config, serve=serve) as service:
+    async with AsyncExitStack() as stack:
+        service = await _opened(stack, config, serve, stop)
+        if service is None:
+            return
         url = service.listening.url if service.listening else ""
         background = [asyncio.create_task(_watchdog(service)), asyncio.create_task(_reload_when(changed, service, reread))]
-        notify("READY=1")
+        notify("READY=1", "STATUS=")
         provider = service.providers[0]
         log.info("daemon.ready", url=url, provider=provider.name, access=access_line(config.access.unknown))
         ready(url)
@@ -43,6 +50,29 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None], reread
     log.info("daemon.stopped")
     if service.failure.done():
         service.failure.result()
+
+
+async def _opened(stack: AsyncExitStack, config: Config, serve: Serve, stop: asyncio.Event) -> Service | None:
+    """The service, once the store can be used. None: it was stopped before.
+
+    A disk that is full now may have room later. Under systemd that is waited for: a process that ends each time would soon be
+    started no more. Elsewhere somebody is there to read the error. Raises ClewError.
+    """
+    told = False
+    while not stop.is_set():
+        try:
+            return await stack.enter_async_context(Service.open(config, serve=serve))
+        except StoreError as error:
+            patience = f"EXTEND_TIMEOUT_USEC={10 * START_WAIT * 1_000_000:.0f}"
+            if error.lasting or not notify(f"STATUS={error}", patience):
+                raise
+            if not told:
+                log.error("store.unavailable", err=error.message, hint=error.hint)
+            told = True
+            with suppress(TimeoutError):
+                async with asyncio.timeout(START_WAIT):
+                    await stop.wait()
+    return None
 
 
 async def _reload_when(changed: asyncio.Event, service: Service, reread: Callable[[], Config]) -> None:

@@ -15,7 +15,7 @@ import structlog
 from clew import __version__, commands
 from clew.agent import Agent
 from clew.assembly import LOCAL, build_transport, people_of, plugged, providers_of, sections, zone_name
-from clew.bus import Bus, Replied
+from clew.bus import Bus
 from clew.clock import Time, new_id
 from clew.compactor import Compactor
 from clew.config import Config, TransportSection
@@ -26,6 +26,8 @@ from clew.fitting import Fitting
 from clew.inbox import Door, access_line, decider, pairing_code
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller
+from clew.outage import Outage
+from clew.owner import Owner
 from clew.prompting import Prompter
 from clew.providers import Provider
 from clew.recall import IndexRecall, RecallProvider
@@ -43,8 +45,6 @@ log = structlog.get_logger()
 WELCOME = "I know you now. Write to me."
 FIXED = ("data_dir", "store", "http", "log")
 """Keys of the config that take effect at a start only."""
-WARN_AGAIN = 86_400.0
-"""Seconds before the owner is told again of what is still not mended."""
 GRACE = 20.0
 """Seconds that running turns have to end when the daemon stops; those that do not are resumed at the next start."""
 FLUSH = 10.0
@@ -90,6 +90,8 @@ class Service:
         self._lines: dict[str, list[asyncio.Task[None]]] = {}
         self._stops: dict[str, asyncio.Event] = {}
         self.hints = Hints(self.bus, self._adapters)
+        self.owner = Owner(store, self._adapters, self.plan, self.bus, self.time)
+        self.outage = Outage(store, self.owner, self.time)
         for name, section in sections(config).items():
             self._add(name, section)
         self._compose(config, providers, summariser)
@@ -136,7 +138,7 @@ class Service:
             self.plan,
             self.time,
             self.metrics,
-            self.warn_owner,
+            self.owner.warn,
             self._together() if agent.while_busy == "steer" else frozenset(),
             self._stops,
         )
@@ -204,7 +206,8 @@ class Service:
         for name in self.transports:
             if remote or name in LOCAL:
                 self._start(name)
-        background = [self._spawn("hints", self.hints.run), self._spawn("upkeep", Upkeep(self.store, self.time, self.metrics).run)]
+        upkeep = Upkeep(self.store, self.time, self.metrics)
+        background = [self._spawn(*each) for each in (("hints", self.hints.run), ("outage", self.outage.run), ("upkeep", upkeep.run))]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)
         if remote:
             await self.scheduler.start()
@@ -299,16 +302,6 @@ class Service:
             return (Part(text),), False
         return tuple(running.transport.parts(text)), running.transport.capabilities.instant
 
-    async def warn_owner(self, key: str, text: str, met_at: Address) -> None:
-        """Tell the owner something that only they can mend, once a day; not where the same was said to them already."""
-        to = await self.store.owner_address()
-        if to is None or to == str(met_at):
-            return
-        address = Address.parse(to)
-        parts, instant = self.plan(address, text)
-        if await self.store.say_once(key, Reply(address, text, parts, instant=instant), self.time.wall(), WARN_AGAIN):
-            self.bus.publish(address, Replied(""))
-
     def _report(self, name: str, up: bool, detail: str) -> None:
         running = self.transports.get(name)
         if running is None:
@@ -317,6 +310,8 @@ class Service:
             running.since = self.time.wall()
             (log.info if up else log.warning)("transport.connected" if up else "transport.disconnected", transport=name, detail=detail)
         running.up, running.detail = up, detail
+        if up:
+            self.outage.connected()
         if name in self.delivering:
             self.delivering[name].connected(up)
         self.metrics.transport_up.labels(name).set(int(up))
@@ -328,6 +323,8 @@ class Service:
             await self.store.probe()
         except ClewError as error:
             reasons.append(f"store: {error}")
+        else:
+            reasons += [f"store: {self.outage.reason}"] if self.outage.reason else []
         return reasons
 
     async def status(self) -> dict[str, object]:
@@ -336,7 +333,8 @@ class Service:
         return {
             "version": __version__,
             "uptime": round(self.time.steady() - self._started, 1),
-            "ready": not await self.readiness(),
+            "ready": not (reasons := await self.readiness()),
+            "reasons": reasons,
             "provider": {"name": provider.name, "kind": provider.kind, "model": provider.model},
             "breakers": {name: breaker.state for name, breaker in self.caller.breakers.items()},
             "transports": {name: {"up": each.up, "detail": each.detail, "since": each.since} for name, each in self.transports.items()},

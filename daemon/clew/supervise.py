@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import structlog
@@ -32,8 +33,17 @@ async def patiently(write: Callable[[], Awaitable[T]]) -> T:
         except StoreError as error:
             if error.lasting:
                 raise
-            log.warning("store.unavailable", err=str(error), wait=STORE_WAIT)
         await asyncio.sleep(STORE_WAIT)
+
+
+@contextmanager
+def unless_lasting() -> Iterator[None]:
+    """Go on where the store cannot be used just now; `outage` tells of that, once. A store that is lost gets out."""
+    try:
+        yield
+    except StoreError as error:
+        if error.lasting:
+            raise
 
 
 async def supervise(name: str, factory: Callable[[], Awaitable[None]], failed: Callable[[str], None] | None = None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import aiomqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
@@ -124,6 +125,12 @@ class Daemon(Watched):
 
     def count(self, event: str, **fields: object) -> int:
         return len(self.events(event, **fields))
+
+    async def page(self, path: str) -> tuple[int, str]:
+        """Status and words of a page of the daemon."""
+        url = self.said[-1].rpartition(" ")[2].strip().rstrip("/")
+        async with aiohttp.ClientSession() as session, session.get(f"{url}{path}") as answer:
+            return answer.status, await answer.text()
 
     def signal(self, number: signal.Signals) -> None:
         assert self._process is not None

@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from tests.acceptance.harness import DEADLINE_S, Correspondent, Daemon, running, write_config
@@ -40,13 +39,6 @@ async def daemon(folder: Path, broker_port: int) -> AsyncIterator[Daemon]:
         yield clew
 
 
-async def asked(clew: Daemon, path: str) -> tuple[int, str]:
-    """Status and words of a page of the daemon."""
-    url = clew.said[-1].rpartition(" ")[2].strip().rstrip("/")
-    async with aiohttp.ClientSession() as session, session.get(f"{url}{path}") as answer:
-        return answer.status, await answer.text()
-
-
 async def until(told: Callable[[], Awaitable[bool]], what: str) -> None:
     try:
         async with asyncio.timeout(DEADLINE_S):
@@ -58,8 +50,8 @@ async def until(told: Callable[[], Awaitable[bool]], what: str) -> None:
 
 async def healthy(clew: Daemon) -> bool:
     """What health says of the connection, told the same by both pages."""
-    status, words = await asked(clew, "/readyz")
-    _, metrics = await asked(clew, "/metrics")
+    status, words = await clew.page("/readyz")
+    _, metrics = await clew.page("/metrics")
     up = 'clew_transport_up{transport="mqtt"} 1.0' in metrics
     assert up or 'clew_transport_up{transport="mqtt"} 0.0' in metrics
     assert status == 200 or "mqtt" in words
@@ -68,8 +60,8 @@ async def healthy(clew: Daemon) -> bool:
 
 async def ill(clew: Daemon) -> bool:
     """That both pages say so."""
-    status, words = await asked(clew, "/readyz")
-    _, metrics = await asked(clew, "/metrics")
+    status, words = await clew.page("/readyz")
+    _, metrics = await clew.page("/metrics")
     return status == 503 and "mqtt" in words and 'clew_transport_up{transport="mqtt"} 0.0' in metrics
 
 
@@ -81,7 +73,7 @@ async def test_a_dead_peer_is_noticed_told_and_mended(tmp_path: Path, mosquitto:
         assert await healthy(clew)
         relay.dead = True  # no connection breaks: nothing is said any more
         await until(lambda: ill(clew), "health that tells of the dead connection")
-        assert (await asked(clew, "/healthz"))[0] == 200
+        assert (await clew.page("/healthz"))[0] == 200
         await ada.send("m2", "in the meantime")
         relay.dead = False
         await ada.reply_to("m2")

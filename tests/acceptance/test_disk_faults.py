@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from clew.store.sqlite import SqliteStore
-from tests.acceptance.harness import DEADLINE_S, PROGRAM, Correspondent, Daemon, running, write_config
+from tests.acceptance.harness import DEADLINE_S, PROGRAM, Correspondent, Daemon, JsonObject, running, write_config
+from tests.acceptance.test_service_manager import Manager
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import say
 from tests.servers import Mosquitto
@@ -87,6 +88,9 @@ async def test_a_full_disk_refuses_what_comes_and_mends_itself_when_there_is_roo
         for identifier in sent:
             await ada.send(identifier, LONG)
         await clew.until(lambda: any("full" in str(line.get("err", "")) for line in clew.log), "words about the full disk")
+        status, words = await clew.page("/readyz")
+        assert (status, "store: The store cannot be used just now (database or disk is full)." in words) == (503, True)
+        await ada.until(lambda: len(told(ada)) == 1, "a word to the owner, past the store")
         loud = [line for line in clew.log if line["level"] in ("warning", "error")]
         assert len(loud) < len(sent), "the log is flooded"
         assert "Traceback" not in "".join(clew.plain)
@@ -97,8 +101,60 @@ async def test_a_full_disk_refuses_what_comes_and_mends_itself_when_there_is_roo
             assert (await ada.reply_to(identifier))["text"] == "All right."
         assert clew.count("daemon.ready") == 1
         assert [len(ada.to(identifier)) for identifier in sent] == [1] * len(sent)
+        assert len(told(ada)) == 1
+        await clew.until(lambda: clew.count("store.recovered") == 1, "words about the end of it")
+        assert (await clew.page("/readyz"))[0] == 200
+        assert clew.count("store.unavailable") == 1
         assert await clew.terminate() == 0
     assert await problems(small_disk) == []
+
+
+def told(owner: Correspondent) -> list[JsonObject]:
+    return [reply for reply in owner.replies if "I cannot store anything." in reply["text"]]
+
+
+@pytest.mark.asyncio
+async def test_a_stop_while_the_disk_is_full_loses_nothing(small_disk: Path, mosquitto: Mosquitto) -> None:  # P48, BO-046, BO-096
+    async with AnthropicEmulator(script=lambda body: say("All right.")) as model:
+        config = write_config(small_disk, broker_port=mosquitto.port, model_url=model.url, agent={}, schedule=[])
+        async with running(config) as clew, Correspondent("ada").connected(mosquitto.port) as ada:
+            hold = model.hold()
+            await ada.send("m1", "stored before, not answered yet")
+            await hold.reached.wait()
+            ballast = fill(small_disk)
+            model.script = lambda body: say("y" * 50_000)
+            await ada.send("m2", LONG)
+            await clew.until(lambda: clew.count("store.unavailable") == 1, "words about the full disk")
+            hold.release()
+            assert await clew.terminate() == 0
+            assert "Traceback" not in "".join(clew.plain)
+            ballast.unlink()
+            await clew.start()
+            for identifier in ("m1", "m2"):
+                await ada.reply_to(identifier)
+                assert len(ada.to(identifier)) == 1
+            assert await clew.terminate() == 0
+    assert await problems(small_disk) == []
+
+
+@pytest.mark.asyncio
+async def test_a_start_under_systemd_waits_for_room(small_disk: Path, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P48, BO-046, BO-098
+    (small_disk / "data").mkdir()
+    manager = Manager(tmp_path / "notify.sock")
+    async with AnthropicEmulator(script=lambda body: say("All right.")) as model:
+        config = write_config(small_disk, broker_port=mosquitto.port, model_url=model.url, agent={}, schedule=[])
+        clew = Daemon(config, {"NOTIFY_SOCKET": str(tmp_path / "notify.sock")})
+        ballast = fill(small_disk)
+        starting = asyncio.create_task(clew.start())
+        await manager.until("EXTEND_TIMEOUT_USEC=50000000")
+        assert "full" in next(line for line in manager.heard if line.startswith("STATUS="))
+        assert not starting.done()
+        ballast.unlink()
+        await starting
+        await manager.until("STATUS=")
+        assert clew.count("store.unavailable") == 1
+        assert await clew.terminate() == 0
+    manager.close()
 
 
 @pytest.mark.asyncio

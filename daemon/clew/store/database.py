@@ -45,6 +45,10 @@ class _Write:
         self.look = look
         self.future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
+    def fail(self, error: BaseException) -> None:
+        self.future.set_exception(error)
+        self.future.exception()  # whoever waited may have been cancelled, and asyncio would complain of an error that nobody looked at
+
 
 class Database:
     """One writer, separate readers.
@@ -64,6 +68,8 @@ class Database:
         self._closing = False
         self._loop = asyncio.create_task(self._write_groups(), name="store.writer")
         self.commits = 0
+        self.failure: StoreError | None = None
+        self.failed = asyncio.Event()  # a write failed for a reason that lies outside of it; cleared by whoever watches
 
     @classmethod
     async def open(cls, path: Path, now: float, index: Indexer, *, read_only: bool = False) -> "Database":
@@ -80,7 +86,8 @@ class Database:
                 await connection.close()
             if isinstance(error, sqlite3.Error):
                 hint = DAMAGED if _damaged(error) else "Check that the disk has room and that the file and its folder belong to clew."
-                raise StoreError(f"{path}: the store cannot be opened ({error}).", hint=hint, lasting=True) from error
+                passing = any(word in str(error) for word in PASSING)
+                raise StoreError(f"{path}: the store cannot be opened ({error}).", hint=hint, lasting=not passing) from error
             raise
         return cls(writer, opened[1:])
 
@@ -127,7 +134,7 @@ class Database:
         self._wake.set()
         await asyncio.gather(self._loop, return_exceptions=True)
         for write in self._waiting:
-            write.future.set_exception(_closed())
+            write.fail(_closed())
         for connection in self._all:
             await connection.close()
 
@@ -154,15 +161,19 @@ class Database:
         try:
             results = await self._commit_patiently(group)
         except BaseException as error:
+            told = _for_people(error) if isinstance(error, Exception) else _closed()
+            if isinstance(told, StoreError):
+                self.failure = told
+                self.failed.set()
             for write in group:
                 if not write.future.done():
-                    write.future.set_exception(_for_people(error) if isinstance(error, Exception) else _closed())
+                    write.fail(told)
             if not isinstance(error, Exception):
                 raise
             return
         for write, (value, failure) in zip(group, results, strict=True):
             if failure is not None:
-                write.future.set_exception(failure)
+                write.fail(failure)
             else:
                 write.future.set_result(value)
 
@@ -262,6 +273,8 @@ def _savepoint(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseExcep
 
 OUTSIDE = ("locked", "busy", "full", "disk I/O", "readonly", "unable to open")
 """Words of SQLite's errors that come from the machine, not from a statement. They pass."""
+PASSING = ("locked", "busy", "full")
+"""Those that may pass without anybody touching the file."""
 DAMAGED = "The file is damaged. Stop clew, keep a copy of it, and put a backup in its place; clew changes nothing by itself."
 
 

@@ -90,3 +90,7 @@ def _index_problems(db: sqlite3.Connection, index: Indexer) -> list[str]:
 
 def probe(db: sqlite3.Connection) -> None:
     db.execute("SELECT 1 FROM inbox LIMIT 1").fetchone()
+
+
+def probe_write(db: sqlite3.Connection, now: float) -> None:
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', ?)", (repr(now),))

@@ -1,12 +1,14 @@
 """The store on SQLite: every verb is one transaction, run in one hop."""
 
 import asyncio
+import shutil
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from clew.errors import StoreError
 from clew.messages import Message
 from clew.store import (
     AccessRequest,
@@ -51,6 +53,8 @@ from clew.transport import Address, Delivery, Inbound, Receipt
 
 LONGEST_LOG = 16 * 2**20
 """Bytes of SQLite's write-ahead log from which on it is written back at the next look."""
+ROOM = 4 * 2**20
+"""Bytes that must be free for a disk that was full to count as mended: a log that is reused takes small writes on a full disk too."""
 
 
 class SqliteStore:
@@ -364,6 +368,27 @@ class SqliteStore:
         log = self._path.with_name(f"{self._path.name}-wal")
         if await asyncio.to_thread(lambda: log.exists() and log.stat().st_size > LONGEST_LOG):
             await self._db.checkpoint()
+
+    async def failing(self) -> StoreError:
+        """Wait until a write fails for a reason that lies outside of it, such as a full disk. Returns the reason."""
+        await self._db.failed.wait()
+        self._db.failed.clear()
+        return self._db.failure or StoreError("The store cannot be used just now.")
+
+    async def takes_writes(self, now: float) -> bool:
+        """Whether a write succeeds and there is room for more."""
+        usage = await asyncio.to_thread(shutil.disk_usage, self._path.parent)
+        if usage.free < ROOM:
+            return False
+        try:
+            await self._db.write(health.probe_write, now)
+        except StoreError as error:
+            if error.lasting:
+                raise
+            return False
+        finally:
+            self._db.failed.clear()
+        return True
 
     async def probe(self) -> None:
         """Raises StoreError unless the store can be read."""

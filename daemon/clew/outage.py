@@ -1,0 +1,88 @@
+"""The store cannot be written: a full disk, a lock, a folder that became read-only. Told once, and watched until it is over."""
+
+import asyncio
+import contextlib
+
+import structlog
+
+from clew.clock import Time
+from clew.errors import StoreError
+from clew.owner import Owner
+from clew.store.sqlite import SqliteStore
+from clew.supervise import unless_lasting
+from clew.transport import Delivery, Refused, Retry, Unknown
+
+log = structlog.get_logger()
+
+LOOK = 5.0
+"""Seconds between two looks whether it is over."""
+PASSING = 8.0
+"""Seconds after which the owner is told; what is over by then was a hiccup."""
+NOW = (
+    "I cannot store anything. {reason} New messages are refused or wait with their platform until that is mended. What is stored is "
+    "safe, and nothing has to be restarted."
+)
+THEN = (
+    "For {span} I could not store anything. {reason} Messages that came meanwhile were refused or waited with their platform; what "
+    "was stored is safe. It is over."
+)
+
+
+class Outage:
+    """Watches what becomes of writes. reason: why they fail, empty as long as they do not."""
+
+    def __init__(self, store: SqliteStore, owner: Owner, time: Time) -> None:
+        self._store = store
+        self._owner = owner
+        self._time = time
+        self._connected = asyncio.Event()
+        self.reason = ""
+
+    def connected(self) -> None:
+        """A transport came up: the owner may be reached by it."""
+        self._connected.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._watch(await self._store.failing())
+
+    async def _watch(self, failure: StoreError) -> None:
+        """From the first write that failed until writes succeed again."""
+        began, told = self._time.steady(), False
+        notice: Delivery | None = None
+        self.reason = f"{failure.message} {failure.hint}".strip()
+        log.error("store.unavailable", err=failure.message, hint=failure.hint)
+        while not await self._store.takes_writes(self._time.wall()):
+            await self._pause()
+            if not told and self._time.steady() - began >= PASSING:
+                notice = notice or await self._notice()
+                told = notice is not None and await self._sent(notice)
+        span, reason, self.reason = self._time.steady() - began, self.reason, ""
+        log.warning("store.recovered", seconds=round(span))
+        if not told and span >= PASSING:
+            with unless_lasting():
+                await self._owner.say(THEN.format(span=_words(span), reason=reason))
+
+    async def _pause(self) -> None:
+        self._connected.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK):
+                await self._connected.wait()
+
+    async def _notice(self) -> Delivery | None:
+        with unless_lasting():  # a lock may keep readers out too
+            return await self._owner.notice(NOW.format(reason=self.reason))
+        return None
+
+    async def _sent(self, notice: Delivery) -> bool:
+        """Whether the owner has it. False: it is tried again, and said when it is over at the latest."""
+        try:
+            await self._owner.send(notice)
+        except (Retry, Refused, Unknown) as error:
+            log.info("outbox.retry", address=str(notice.address), id=notice.id, reason=str(error))
+            return False
+        return True
+
+
+def _words(seconds: float) -> str:
+    return f"{seconds:.0f} seconds" if seconds < 120 else f"{seconds / 60:.0f} minutes"
