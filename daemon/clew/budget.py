@@ -1,7 +1,8 @@
 """How many tokens the parts of a request may take, by its provider's window and the config."""
 
-from clew.config import Compression
+from clew.config import Compression, Price
 from clew.context.tokens import Window, window
+from clew.messages import Usage
 from clew.providers import Limits, Provider
 
 
@@ -20,3 +21,10 @@ def numbers(provider: Provider, limits: Limits, settings: Compression) -> Window
 def summary_tokens(settings: Compression, bounds: Window, ratio: float) -> int:
     """The longest summary, in estimated tokens: the configured length, at most an eighth of the window as its model counts (`ratio`)."""
     return min(settings.summary_tokens, int(bounds.summary_limit / ratio))
+
+
+def cost(price: Price, usage: Usage) -> float:
+    """What a call cost, in dollars. Where no price is given for them, tokens read from or written to a cache cost as much as others."""
+    read = price.input if price.cache_read is None else price.cache_read
+    write = price.input if price.cache_write is None else price.cache_write
+    return (usage.input * price.input + usage.output * price.output + usage.cache_read * read + usage.cache_write * write) / 1e6

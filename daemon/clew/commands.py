@@ -3,12 +3,23 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from clew.compacted import entry_line, short, told
 from clew.compactor import Compactor
 from clew.context.view import window
+from clew.errors import ClewError, StoreError
+from clew.messages import Message
 from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.store import Claim, PersonRole
 from clew.store.sqlite import SqliteStore
+from clew.threads import Threads
+
+LONGEST_LINE = 200
+"""Characters of an entry in an answer."""
+MOST_LINES = 20
+"""Entries of one kind in an answer."""
+QUOTED = 60
+"""Characters of a message that an answer quotes."""
 
 EVERYBODY: frozenset[PersonRole] = frozenset({"owner", "member", "guest"})
 
@@ -27,6 +38,7 @@ class Rooms:
 
     store: SqliteStore
     compactor: Compactor
+    threads: Threads
     provider: Provider
     caller: ModelCaller
 
@@ -49,7 +61,12 @@ async def answer(rooms: Rooms, claim: Claim) -> Answer:
         return Answer(f"I do not know {word}. /help lists what I do know.")
     if claim.person is None or claim.person.role not in command.roles:
         return Answer(f"{word} is not for you here.")
-    return await command.run(rooms, claim, rest[0].strip() if rest else "")
+    try:
+        return await command.run(rooms, claim, rest[0].strip() if rest else "")
+    except StoreError:
+        raise
+    except ClewError as error:
+        return Answer(" ".join(filter(None, (error.message, error.hint))))
 
 
 async def _help(rooms: Rooms, claim: Claim, rest: str) -> Answer:
@@ -102,11 +119,76 @@ async def _compact(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     return Answer(said.get(outcome.state, f"Compacting did not work: {outcome.error}. The conversation is as it was."))
 
 
+async def _dropped(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    done = await rooms.store.compactions(claim.session)
+    newest = next(((at, each) for at, each in reversed(list(enumerate(done, 1))) if each.undone_at is None), None)
+    if newest is None:
+        return Answer("Nothing was compacted here yet.")
+    number, compaction = newest
+    report = told(compaction)
+    if compaction.kind == "shorten":
+        names = [f"- {_of_row(row)}" for row in await rooms.store.messages(report.rows)]
+        lines = ["The newest compaction dropped nothing. These are one line each in my view; the transcript has them whole:", *_some(names)]
+    else:
+        lines = [
+            f"The newest compaction put {compaction.covered} messages into the summary: {len(report.kept)} of its entries stayed as they"
+            f" were, {len(report.added)} are new, {len(report.changed)} changed, {len(report.dropped)} were dropped."
+        ]
+        for heading, entries in (("Dropped:", report.dropped), ("Changed:", report.changed)):
+            lines += [heading, *_some([f"- {entry_line(each, LONGEST_LINE)}" for each in entries])] if entries else []
+    lines.append(f"Nothing was deleted. /undo compaction takes it back; `clew session compactions {claim.session} {number}` shows it all.")
+    return Answer("\n".join(lines))
+
+
+def _of_row(row: Message) -> str:
+    sizes = [f"{result.name}, {len(result.text):,} characters" for result in row.results] or [f"words, {len(row.text):,} characters"]
+    return f"{'; '.join(sizes)} ({row.id})"
+
+
+def _some(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"… and {len(lines) - MOST_LINES} more"]
+
+
+async def _undo(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    if rest.lower() == "compaction":
+        undone = await rooms.threads.undo_compaction(claim.session)
+        back = f"{undone.covered} messages are" if undone.kind == "summary" else f"{len(told(undone).rows)} results are"
+        return Answer(
+            f"Undone: {back} in my view again as they were. `clew session redo` compacts them with other words about what to keep."
+        )
+    if rest:
+        return Answer("/undo takes the last exchange back, /undo compaction the newest compaction.")
+    taken = await rooms.threads.take_back(claim.session)
+    asked = next((row.text for row in taken if row.role == "user"), "")
+    return Answer(
+        f"Taken back: I no longer see “{short(asked, QUOTED)}” and what came of it. The transcript keeps it; what tools did stays done."
+    )
+
+
+async def _pin(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    pinned = await rooms.threads.pin(claim.session, rest, claim.person.id if claim.person else "", claim.items[0].reply_to)
+    said = "Pinned" if pinned.new else "It was pinned already"
+    when = "It stands in the summary from the next compaction on." if pinned.behind else "It stays word for word, whatever is compacted."
+    return Answer(f"{said}: “{short(pinned.message.text, QUOTED)}” ({pinned.message.id}). {when}")
+
+
+async def _unpin(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    unpinned = await rooms.threads.unpin(claim.session, rest, claim.items[0].reply_to)
+    if not unpinned.new:
+        return Answer(f"It was not pinned: “{short(unpinned.message.text, QUOTED)}” ({unpinned.message.id}).")
+    when = " It leaves the summary at the next compaction." if unpinned.behind else ""
+    return Answer(f"No longer pinned: “{short(unpinned.message.text, QUOTED)}” ({unpinned.message.id}).{when}")
+
+
 COMMANDS = {
     "/help": Command("/help", "this list", _help),
     "/new": Command("/new", "begin a new conversation; the old one stays searchable", _new),
     "/status": Command("/status", "the session, its model, its window and its tokens", _status),
     "/compact": Command("/compact [what to keep] [--preview]", "put older messages into the summary now", _compact),
+    "/dropped": Command("/dropped", "what the newest compaction dropped and changed", _dropped),
+    "/undo": Command("/undo [compaction]", "take back the last exchange, or the newest compaction", _undo),
+    "/pin": Command("/pin [id]", "keep a message word for word: the one replied to, else the newest", _pin),
+    "/unpin": Command("/unpin [id]", "let go of it again: the one replied to, else the one pinned last", _unpin),
     "/stop": Command("/stop", "stop the reply that is being written", None),
 }
 

@@ -1,34 +1,33 @@
 """The one owner of compaction: agent, `/compact` and the command line all ask here."""
 
 import asyncio
-import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime, tzinfo
+from dataclasses import dataclass, replace
+from datetime import tzinfo
 from typing import Literal
 
 import structlog
 
-from clew.budget import numbers, summary_tokens
+from clew.budget import cost, numbers, summary_tokens
 from clew.clock import Time, new_id
+from clew.compacted import Made, shorten_row, summary_row
 from clew.config import Compression, Price
 from clew.context import ledger as ledgers
-from clew.context import prompt
 from clew.context.compression import Cut, Trigger, chunks, cut_at
 from clew.context.contract import refusal
 from clew.context.ledger import Ledger
-from clew.context.prompt import Covered, Marks
+from clew.context.prompt import Marks
 from clew.context.revision import Report, compare, revise
 from clew.context.summarise import material, message_tokens
 from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
-from clew.messages import Message, Text
+from clew.messages import Text, Usage
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
 from clew.providers.offline import summary as extract_summary
-from clew.store import Compaction, ModelCall, ViewRows
+from clew.store import ModelCall, ViewRows
 from clew.store.sqlite import SqliteStore
 
 log = structlog.get_logger()
@@ -124,14 +123,28 @@ class Compactor:
             return Outcome("nothing", messages=len(messages))
         if not self.tries(rows) and reason != "command" and not extract:
             return Outcome("off", error=f"{rows.failures} compactions failed in a row; write /compact to try again")
+        return await self._carried_out(rows, messages, cut, focus, payer, shorten, extract=extract)
+
+    async def _carried_out(
+        self,
+        rows: ViewRows,
+        messages: tuple[Rendered, ...],
+        cut: Cut,
+        focus: str | None,
+        payer: str,
+        shorten: Sequence[str],
+        *,
+        extract: bool = False,
+        replaces: str | None = None,
+    ) -> Outcome:
         started = self._time.steady()
         budget = await self._summary_tokens(rows)
-        work = _Work(rows, messages[: cut.index], messages[cut.index :], focus or "", payer, budget, tuple(shorten))
+        work = _Work(rows, messages[: cut.index], messages[cut.index :], focus or "", payer, budget, tuple(shorten), replaces)
         try:
             outcome = await self._commit(work, cut, *await self._revised(work, extract=extract), started)
         except _Failure as failure:
-            outcome = await self._failed(session, reason, failure)
-        self._metrics.compactions.labels(reason, outcome.state).inc()
+            outcome = await self._failed(rows.session, cut.trigger, failure)
+        self._metrics.compactions.labels(cut.trigger, outcome.state).inc()
         return outcome
 
     @staticmethod
@@ -141,42 +154,23 @@ class Compactor:
 
     async def shorten(self, session: str, reason: Trigger, rows: Sequence[str]) -> Outcome:
         """Let these rows of the window be one line each from now on: a compaction without a model, undone like any other."""
-        view = await self._store.view(session)
-        before = view.compaction
-        messages = window(view.messages, shortened=view.shortened).messages
-        after = window(view.messages, shortened=view.shortened.union(rows)).messages
-        said = json.loads(before.report) if before else {"total": 0, "first_at": None, "last_at": None}
-        new = Compaction(
-            id=new_id(),
-            session=session,
-            parent=before.id if before else None,
-            from_seq=view.to_seq + 1,
-            to_seq=view.to_seq,
-            ledger=before.ledger if before else ledgers.to_json(()),
-            text=before.text if before else "",
-            trigger=reason,
-            prompt_version="",
-            report=json.dumps(
-                {
-                    **{key: said[key] for key in ("total", "first_at", "last_at")},
-                    "rows": list(rows),
-                    "tokens_before": sum(map(prompt.message_tokens, messages)),
-                    "tokens_after": sum(map(prompt.message_tokens, after)),
-                }
-            ),
-            messages=len(after) + bool(before and before.text),
-            covered=0,
-            created=self._time.wall(),
-            held=before.held if before else (),
-            kind="shorten",
-            shortened=(*(before.shortened if before else ()), *rows),
-        )
+        new = shorten_row(await self._store.view(session), rows, reason, new_id(), self._time.wall())
         done = await self._store.compact(new.parent, new, ())
         if done:
             log.info("agent.compressed", session=session, messages=new.messages, covered=0, trigger=reason, shortened=len(rows))
         outcome = Outcome("done", new.messages) if done else Outcome("lost")
         self._metrics.compactions.labels(reason, outcome.state).inc()
         return outcome
+
+    async def redo(self, session: str, focus: str | None = None, payer: str = "") -> Outcome:
+        """Write the newest summary anew from what it was made of, with other words about what to keep. It stands until the new one does."""
+        found = await self._store.before_summary(session)
+        if found is None:
+            return Outcome("nothing")
+        rows, done, tip = found
+        messages = window(rows.messages, shortened=tip.shortened).messages
+        cut = Cut(sum(message.last_seq <= done.to_seq for message in messages), done.to_seq, "command")
+        return await self._carried_out(rows, messages, cut, focus, payer, tip.shortened, replaces=tip.id)
 
     async def preview(self, session: str) -> Preview:
         """What `compact` would do, without a call."""
@@ -191,9 +185,9 @@ class Compactor:
         read = replaced + estimate(self._instructions()) + estimate(load("summary_format").text)
         written = min(await self._summary_tokens(rows), replaced)
         price = self._prices.get(self._provider.model)
-        cost = (read * price.input + written * price.output) / 1e6 if price else None
+        spent = cost(price, Usage(read, written)) if price else None
         after = written + sum(sizes[cut.index :])
-        return Preview(cut.index, len(messages) - cut.index, summary + sum(sizes), after, (read, written), cost)
+        return Preview(cut.index, len(messages) - cut.index, summary + sum(sizes), after, (read, written), spent)
 
     async def _revised(self, work: "_Work", *, extract: bool) -> "tuple[Ledger, Report, list[ModelCall]]":
         """The new ledger. The old part is fed in as many consecutive parts as the summariser's window asks for."""
@@ -248,54 +242,26 @@ class Compactor:
         return "\n".join(block.text for block in done.blocks if isinstance(block, Text))
 
     async def _commit(self, work: "_Work", cut: Cut, ledger: Ledger, report: Report, calls: list[ModelCall], started: float) -> Outcome:
-        before = work.rows.compaction
-        held = [*work.rows.pinned, *(row for row in work.rows_demoted if row.id in work.rows.pins)]
-        identifier = new_id()
-        demoted = work.rows_demoted
-        said = json.loads(before.report) if before and before.text else {"total": 0, "first_at": demoted[0].at}
-        total, first_at = said["total"] + len(demoted), said["first_at"]
-        year = datetime.fromtimestamp(first_at, self._zone).year
-        text = ledgers.render(ledger, held, self._known, zone=self._zone, year=year)
-        new = Compaction(
-            id=identifier,
-            session=work.rows.session,
-            parent=before.id if before else None,
-            from_seq=(before.to_seq if before else 0) + 1,
-            to_seq=cut.to_seq,
-            ledger=ledgers.to_json(ledger),
-            text=text,
-            trigger=cut.trigger,
+        seconds = round(self._time.steady() - started, 3)
+        price = self._prices.get(self._provider.model)
+        made = Made(
+            rows=work.rows,
+            cut=cut,
+            demoted=work.demoted,
+            kept=work.kept,
+            shorten=work.shorten,
+            ledger=ledger,
+            report=report,
             prompt_version="custom" if self._settings.prompt else load("summary").version,
-            report=json.dumps(
-                {
-                    "total": total,
-                    "first_at": first_at,
-                    "last_at": demoted[-1].at,
-                    **asdict(report),
-                    "tokens_before": sum(message_tokens(message, self._zone) for message in work.demoted),
-                    "tokens_after": estimate(text),
-                    "seconds": round(self._time.steady() - started, 3),
-                    "model": self._provider.model,
-                },
-                ensure_ascii=False,
-            ),
-            messages=len(work.kept) + 1,
-            covered=len(work.demoted),
-            created=self._time.wall(),
-            held=tuple(row.id for row in held),
-            model_call=calls[-1].id if calls else None,
-            shortened=work.shortened(cut.to_seq),
+            model=self._provider.model,
+            seconds=seconds,
+            cost=sum(cost(price, call.usage) for call in calls) if price else None,
+            calls=tuple(calls),
         )
-        if not await self._store.compact(new.parent, new, calls):
+        new = summary_row(made, new_id(), self._time.wall(), self._zone, self._known)
+        if not await self._store.compact(new.parent, new, calls, tip=work.replaces):
             return Outcome("lost")
-        log.info(
-            "agent.compressed",
-            session=new.session,
-            messages=new.messages,
-            covered=new.covered,
-            trigger=new.trigger,
-            seconds=round(self._time.steady() - started, 3),
-        )
+        log.info("agent.compressed", session=new.session, messages=new.messages, covered=new.covered, trigger=new.trigger, seconds=seconds)
         return Outcome("done", new.messages, new.covered)
 
     async def _failed(self, session: str, reason: Trigger, failure: "_Failure") -> Outcome:
@@ -321,22 +287,8 @@ class _Work:
     payer: str
     summary_tokens: int
     shorten: tuple[str, ...]
-
-    def shortened(self, to_seq: int) -> tuple[str, ...]:
-        """The rows behind the cut that are one line from now on."""
-        rows = self.rows.shortened.union(self.shorten)
-        return tuple(row.id for row in self.rows.messages if row.seq > to_seq and row.id in rows)
+    replaces: str | None  # the newest compaction, if this one takes its place
 
     @property
     def ledger(self) -> Ledger:
         return ledgers.from_json(self.rows.compaction.ledger) if self.rows.compaction else ()
-
-    @property
-    def rows_demoted(self) -> tuple[Message, ...]:
-        return tuple(dict.fromkeys(row for message in self.demoted for row in message.rows))
-
-
-def covered(compaction: Compaction) -> Covered:
-    """What a compaction's summary stands for."""
-    report = json.loads(compaction.report)
-    return Covered(report["total"], report["first_at"], report["last_at"])

@@ -9,7 +9,7 @@ import structlog
 
 from clew.budget import reply_tokens
 from clew.clock import Time
-from clew.compactor import covered
+from clew.compacted import covered
 from clew.config import Agent as Settings
 from clew.context import view
 from clew.context.prompt import Marks, Parts, Prefix, base_prompt, layout, mark, prefixes

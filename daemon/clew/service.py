@@ -35,6 +35,7 @@ from clew.scheduler import Scheduler
 from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import supervise
+from clew.threads import Threads
 from clew.tools import sessions
 from clew.tools.runner import ToolRunner
 from clew.transport import Address, Host, Inbound, Part, Transport
@@ -126,6 +127,7 @@ class Service:
             config.prices,
             config.secrets(),
         )
+        self.threads = Threads(store, agent.compression, providers[0], self.time)
         self.agent = Agent(
             store,
             agent,
@@ -151,7 +153,7 @@ class Service:
 
     def _work(self) -> Work:
         """What new turns are run with."""
-        rooms = commands.Rooms(self.store, self.compactor, self.providers[0], self.caller)
+        rooms = commands.Rooms(self.store, self.compactor, self.threads, self.providers[0], self.caller)
         merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
         return Work(self.agent, rooms, merging, self.config.limits.turns_at_once)
 

@@ -92,6 +92,10 @@ class Command:
         shown = self.ok("chat", "--json", stdin="".join(f"{line}\n" for line in lines))
         return str(json.loads(shown.splitlines()[0])["session"])
 
+    def talk_on(self, session: str, *lines: str) -> None:
+        """The same session goes on with these lines."""
+        self.ok("chat", "--resume", session, stdin="".join(f"{line}\n" for line in lines))
+
 
 @pytest.fixture
 def clew(config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
@@ -218,12 +222,49 @@ def test_compact_now_and_look_at_what_became_of_it(clew: Command) -> None:  # P4
     assert "nothing to compact" in clew.ok("session", "compact", session)
     (done,) = json.loads(clew.ok("session", "compactions", session, "--json"))
     assert (done["number"], done["to_seq"], done["trigger"]) == (1, 4, "command")
-    assert clew.ok("session", "compactions", session, "1").strip() == done["text"].strip()
+    detail = clew.ok("session", "compactions", session, "1")
+    assert detail.strip().endswith(done["text"].strip())
+    assert "range: rows 1-4, 4 messages; the window had 3 then" in detail
     assert clew("session", "compactions", session, "2")[0] == 3
     shown = clew.ok("session", "show", session)
     assert shown.index("    two") < shown.index("[compressed summary] of messages 1-4") < shown.index("    three")
     assert json.loads(clew.ok("session", "show", session, "--json", "--limit", "1"))["messages"][0]["seq"] == 6
     assert clew.ok("session", "verify", session) == f"{session}: ok\n"
+
+
+def test_a_compaction_is_examined_undone_and_written_anew(clew: Command) -> None:  # P21
+    session = clew.talk("Never deploy on Fridays.", "two", "three", "four")
+    assert clew("session", "redo", session)[0] == 3
+    assert clew("session", "undo-compaction", session)[0] == 3
+    clew.ok("session", "compact", session)
+    clew.talk_on(session, "Never call me before nine, and the host is db-7.example.org.", "six")
+    clew.ok("session", "compact", session)
+    first, second = json.loads(clew.ok("session", "compactions", session, "--json"))
+    assert (first["kind"], second["parent"], second["from_seq"]) == ("summary", first["id"], first["to_seq"] + 1)
+    assert {"tokens_before", "tokens_after", "seconds", "cost", "model", "kept", "changed", "dropped"} <= set(second["report"])
+    diff = clew.ok("session", "compactions", session, "--diff")
+    assert diff.startswith("--- compaction 1\n+++ compaction 2\n")
+    assert json.loads(clew.ok("session", "compactions", session, "1", "--diff", "--json"))["diff"][0] == "--- compaction (none)"
+    listed = clew.ok("session", "compactions", session)
+    assert (listed.count("command"), "undone" in listed) == (2, False)
+    assert "4 messages became a summary" in clew.ok("session", "redo", session, "--focus", "Fridays")
+    assert [each["undone_at"] is None for each in json.loads(clew.ok("session", "compactions", session, "--json"))] == [True, False, True]
+    undone = json.loads(clew.ok("session", "undo-compaction", session, "--json"))
+    assert undone["undone_at"] is not None
+    assert "undone" in clew.ok("session", "compactions", session)
+    assert clew.ok("session", "verify", session) == f"{session}: ok\n"
+
+
+def test_messages_are_pinned_and_let_go(clew: Command) -> None:  # P13
+    session = clew.talk("Never deploy on Fridays.", "two", "three")
+    (first, *_) = json.loads(clew.ok("session", "show", session, "--json"))["messages"]
+    assert clew.ok("session", "pin", session, "#1") == f"#1 {first['id']} pinned: Never deploy on Fridays.\n"
+    assert "was pinned already" in clew.ok("session", "pin", session, first["id"][:11])
+    clew.ok("session", "compact", session)
+    assert "Never deploy on Fridays." in clew.ok("session", "compactions", session, "1").partition("word for word")[2]
+    assert json.loads(clew.ok("session", "unpin", session, "#1", "--json"))["new"] is True
+    assert "was not pinned" in clew.ok("session", "unpin", session, first["id"])
+    assert clew("session", "pin", session, "#99")[0] == 3
 
 
 # The rest ----------------------------------------------------------------------------------------------------------

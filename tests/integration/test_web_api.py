@@ -47,7 +47,7 @@ async def test_every_route_is_described_and_nothing_else(clew: Clew) -> None:
         if route.resource and route.resource.canonical.startswith(BASE) and route.method != "HEAD"
     }
     assert described == served - {("GET", f"{BASE}/openapi.json")}
-    assert len(described) == 17
+    assert len(described) == 22
     for methods in document["paths"].values():
         for operation in methods.values():
             assert operation["summary"]
@@ -105,6 +105,32 @@ async def test_a_compaction_is_previewed_and_done(clew: Clew) -> None:  # P24
     assert (status, outcome["state"]) == (200, "done")
     _, done = await clew.get(f"/api/v1/sessions/{session}/compactions")
     assert [each["covered"] for each in done["compactions"]] == [preview["demoted"]]
+
+
+@pytest.mark.asyncio
+async def test_a_compaction_is_undone_and_written_anew(clew: Clew) -> None:  # P21
+    session = await talk(clew, *[f"message {number} about the harbour wall" for number in range(8)])
+    assert (await clew.post(f"/api/v1/sessions/{session}/undo-compaction", {}))[0] == 404
+    await clew.post(f"/api/v1/sessions/{session}/compact", {})
+    status, outcome = await clew.post(f"/api/v1/sessions/{session}/redo", {"focus": "the wall"})
+    assert (status, outcome["state"], outcome["covered"]) == (200, "done", 8)
+    status, undone = await clew.post(f"/api/v1/sessions/{session}/undo-compaction", {})
+    assert (status, undone["covered"], undone["undone_at"] is None) == (200, 8, False)
+    _, done = await clew.get(f"/api/v1/sessions/{session}/compactions")
+    assert [each["undone_at"] is None for each in done["compactions"]] == [False, False]
+
+
+@pytest.mark.asyncio
+async def test_messages_are_pinned_listed_and_let_go(clew: Clew) -> None:  # P13
+    session = await talk(clew, "Never deploy on Fridays.", "two")
+    status, pinned = await clew.post(f"/api/v1/sessions/{session}/pins", {"message": "#1"})
+    assert (status, pinned["new"], pinned["behind"], pinned["message"]["text"]) == (200, True, False, "Never deploy on Fridays.")
+    _, listed = await clew.get(f"/api/v1/sessions/{session}/pins")
+    assert [each["message"]["seq"] for each in listed["pins"]] == [1]
+    assert (await clew.post(f"/api/v1/sessions/{session}/pins", {"message": "nonsense"}))[0] == 404
+    async with clew.http.delete(f"{clew.url}/api/v1/sessions/{session}/pins/{pinned['message']['id']}") as response:
+        assert (response.status, (await response.json())["new"]) == (200, True)
+    assert (await clew.get(f"/api/v1/sessions/{session}/pins"))[1] == {"pins": []}
 
 
 @pytest.mark.asyncio

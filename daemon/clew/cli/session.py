@@ -12,6 +12,7 @@ from urllib.parse import quote
 import click
 
 from clew.cli.client import connected
+from clew.cli.compacting import compact, compactions, pin, redo, undo_compaction, unpin
 from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone
 from clew.cli.output import harmless, nothing, plural, print_json, print_table
 from clew.cli.reading import reading
@@ -243,90 +244,6 @@ def _confirm(question: str) -> None:
 
 
 @session.command()
-@session_argument
-@click.option("--preview", is_flag=True, help="Show what would be done, without a model call.")
-@click.option("--focus", metavar="TEXT", help="What the summary must keep.")
-@config_option
-@json_option
-@asynchronous
-async def compact(session: str, preview: bool, focus: str | None, path: Path | None, as_json: bool) -> None:
-    """Compact a session now: its older messages become a summary in the model's window. The transcript stays."""
-    config = settings(path)
-    async with reading(config) as store:
-        row = await store.find_session(session)
-    asked = f"/api/v1/sessions/{quote(row.id)}/compact"
-    async with connected(config) as client:
-        answer = await client.post(f"{asked}?preview=true") if preview else await client.post(asked, {"focus": focus})
-    if as_json:
-        print_json(answer)
-    elif preview:
-        click.echo(_PREVIEW.format(**answer))
-        if answer["cost"] is not None:
-            click.echo("The call would cost about ${:.4f}.".format(answer["cost"]))
-    if not preview:
-        _tell_outcome(answer, quiet=as_json)
-
-
-_PREVIEW = (
-    "{demoted} messages would become a summary, {kept} would stay as they are.\n"
-    "The window would hold about {tokens_after:,} tokens instead of {tokens_before:,}.\n"
-    "The call would read about {call_tokens[0]:,} tokens and write at most {call_tokens[1]:,}."
-)
-
-
-def _tell_outcome(outcome: dict[str, Any], *, quiet: bool) -> None:
-    """Raises ClewError where the compaction came to nothing good."""
-    state = outcome["state"]
-    if state not in ("done", "nothing"):
-        raise ClewError(f"the session was not compacted ({state}): {outcome['error'] or 'another compaction was faster'}")
-    if quiet:
-        return
-    if state == "nothing":
-        click.echo("There is nothing to compact: only the newest messages are in the window, and they stay as they are.")
-    else:
-        click.echo(
-            f"{plural(outcome['covered'], 'message')} became a summary; the window holds {plural(outcome['messages'], 'message')} now."
-        )
-
-
-@session.command()
-@session_argument
-@click.argument("number", type=click.IntRange(min=1), required=False)
-@config_option
-@json_option
-@asynchronous
-async def compactions(session: str, number: int | None, path: Path | None, as_json: bool) -> None:
-    """List a session's compactions, or show the summary of the one with this NUMBER."""
-    config = settings(path)
-    async with reading(config) as store:
-        row = await store.find_session(session)
-        done = await store.compactions(row.id)
-    if number is not None:
-        _show_compaction(done, number, as_json)
-    elif as_json:
-        print_json([{"number": at, **(summary_values(each) or {})} for at, each in enumerate(done, 1)])
-    elif not done:
-        nothing(f"Session {row.id} was never compacted.")
-    else:
-        headings = ("NUMBER", "ID", "MADE", "TRIGGER", "COVERED", "UP TO", "STATE")
-        print_table(headings, (_compaction_row(at, each, config) for at, each in enumerate(done, 1)))
-
-
-def _compaction_row(number: int, each: Compaction, config: Config) -> tuple[object, ...]:
-    state = "" if each.undone_at is None else "undone"
-    return number, each.id, local(each.created, zone(config)), each.trigger, each.covered, each.to_seq, state
-
-
-def _show_compaction(done: list[Compaction], number: int, as_json: bool) -> None:
-    if number > len(done):
-        raise NotFound(f"There is no compaction {number}; there are {len(done)}.")
-    if as_json:
-        print_json({"number": number, **(summary_values(done[number - 1]) or {})})
-    else:
-        click.echo(harmless(done[number - 1].text))
-
-
-@session.command()
 @click.argument("session", metavar="[ID]", required=False)
 @config_option
 @json_option
@@ -348,3 +265,7 @@ async def _problems(path: Path | None, session: str | None) -> dict[str, list[st
     async with reading(settings(path)) as store:
         rows = [await store.find_session(session)] if session else await store.sessions(limit=EVERY)
         return {row.id: await store.verify_session(row.id) for row in rows}
+
+
+for each in (compact, compactions, undo_compaction, redo, pin, unpin):
+    session.add_command(each)

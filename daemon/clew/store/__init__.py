@@ -88,7 +88,7 @@ class AccessRequest:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An inbox row that a claim is for."""
+    """An inbox row that a claim is for. `reply_to`: the platform's id of the message that it replies to."""
 
     id: int
     kind: InboxKind
@@ -99,6 +99,7 @@ class Item:
     context: Mapping[str, str]
     received: float
     job: str | None = None
+    reply_to: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +275,15 @@ class Compaction:
     hold_until_seq: int | None = None
     kind: Literal["summary", "shorten"] = "summary"
     shortened: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A message that stays word for word, whatever is compacted. `by`: who pinned it, empty for the operator."""
+
+    message: Message
+    by: str
+    at: float
 
 
 Ratios = Mapping[tuple[str, str], float]

@@ -46,14 +46,27 @@ def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
 
 def view(db: sqlite3.Connection, session: str) -> ViewRows:
     """All rows of a session's view, from one snapshot."""
-    newest = tip(db, session)
+    return _view(db, session, tip(db, session))
+
+
+def before_summary(db: sqlite3.Connection, session: str) -> tuple[ViewRows, Compaction, Compaction] | None:
+    """(the view without the newest summary, that summary, the newest compaction); None where there is no summary."""
+    standing = [each for each in listing(db, session) if each.undone_at is None]
+    newest = next((each for each in reversed(standing) if each.kind == "summary"), None)
+    if newest is None:
+        return None
+    parent = next((each for each in standing if each.id == newest.parent), None)
+    return _view(db, session, parent), newest, standing[-1]
+
+
+def _view(db: sqlite3.Connection, session: str, newest: Compaction | None) -> ViewRows:
     to_seq = newest.to_seq if newest else 0
     pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,)))
     failures = db.execute("SELECT failures FROM compaction_state WHERE session = ?", (session,)).fetchone()
     turn = db.execute(
         "SELECT first_seq FROM turns WHERE session = ? AND state IN ('running', 'waiting') AND first_seq > 0", (session,)
     ).fetchone()
-    pinned = tuple(message for message in transcript.by_ids(db, pins) if message.seq <= to_seq) if pins else ()
+    pinned = tuple(message for message in transcript.standing(db, pins) if message.seq <= to_seq) if pins else ()
     return ViewRows(
         session=session,
         compaction=newest,
@@ -96,13 +109,34 @@ def save_prompt(db: sqlite3.Connection, session: str, state: PromptState) -> Non
     )
 
 
-def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
-    """Compare and swap: commit `new` if `parent` is still the newest one."""
+def undo(db: sqlite3.Connection, session: str, expected: str, now: float) -> bool:
+    """Undo the newest compaction, if that is still `expected`. The count trigger waits for messages behind the last row from now on."""
+    newest = tip(db, session)
+    if newest is None or newest.id != expected:
+        return False
+    db.execute(
+        "UPDATE compactions SET undone_at = ?, hold_until_seq = (SELECT max(seq) FROM messages WHERE session = ?) WHERE id = ?",
+        (now, session, expected),
+    )
+    return True
+
+
+def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: Sequence[ModelCall], tip_id: str | None = None) -> bool:
+    """Compare and swap: commit `new` if `parent` is still the newest one.
+
+    tip_id: `new` takes the place of all that stand behind `parent`, if this is still the newest of them.
+    """
     newest = tip(db, new.session)
     if not db.execute("SELECT 1 FROM sessions WHERE id = ?", (new.session,)).fetchone():
         return False  # deleted meanwhile
-    if (newest.id if newest else None) != parent:
+    if (newest.id if newest else None) != (tip_id or parent):
         return False
+    if tip_id:
+        db.execute(
+            "UPDATE compactions SET undone_at = ? WHERE session = ? AND undone_at IS NULL"
+            " AND rowid > coalesce((SELECT rowid FROM compactions WHERE id = ?), 0)",
+            (new.created, new.session, parent),
+        )
     db.execute(
         f"INSERT INTO compactions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (

@@ -67,6 +67,7 @@ class Export(_Part):
     messages: list[Message]
     compactions: list[Compaction]
     pins: list[dict[str, JsonValue]]
+    retractions: list[dict[str, JsonValue]] = []
     model_calls: list[dict[str, JsonValue]]
 
 
@@ -123,6 +124,8 @@ def end(db: sqlite3.Connection, export: Export, now: float) -> None:
         _restore(db, "model_calls", call)
     for pin in export.pins:
         _restore(db, "pins", {"session": session.id, **pin})
+    for retraction in export.retractions:
+        _restore(db, "retractions", retraction)
     db.execute("UPDATE sessions SET title = ? WHERE id = ?", (session.title, session.id))
     home = _chat(db, session.address, session.direct, now)
     db.execute("UPDATE chats SET session = ? WHERE id = ? AND session IS NULL", (session.id, home))

@@ -80,6 +80,11 @@ def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
         "messages": exported,
         "compactions": [_table_row(db, "compactions", each.id) for each in compactions.listing(db, row.id)],
         "pins": _rows(db, "SELECT message, by, at FROM pins WHERE session = ? ORDER BY message", row.id),
+        "retractions": _rows(
+            db,
+            "SELECT message, reason, r.at FROM retractions AS r JOIN messages AS m ON m.id = r.message WHERE session = ? ORDER BY message",
+            row.id,
+        ),
         "model_calls": _rows(db, "SELECT * FROM model_calls WHERE session = ? ORDER BY started, id", row.id),
     }
 

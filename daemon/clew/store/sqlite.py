@@ -23,6 +23,7 @@ from clew.store import (
     ModelCall,
     Outcome,
     Person,
+    Pin,
     Reply,
     Said,
     Scope,
@@ -37,6 +38,7 @@ from clew.store import (
     health,
     imports,
     jobs,
+    marks,
     model_calls,
     outbox,
     people,
@@ -163,14 +165,46 @@ class SqliteStore:
     async def expire_cache(self, now: float) -> None:
         await self._db.write_relaxed(model_calls.expire_cache, now)
 
-    async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
-        return await self._db.write(compactions.commit, parent, new, calls)
+    async def before_summary(self, session: str) -> tuple[ViewRows, Compaction, Compaction] | None:
+        return await self._db.read(compactions.before_summary, session)
+
+    async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall], tip: str | None = None) -> bool:
+        return await self._db.write(compactions.commit, parent, new, calls, tip)
+
+    async def undo_compaction(self, session: str, expected: str, now: float) -> bool:
+        """Undo the newest compaction. False: `expected` is not the newest any more."""
+        return await self._db.write(compactions.undo, session, expected, now)
 
     async def compaction_failed(self, session: str, error: str, calls: Sequence[ModelCall]) -> int:
         return await self._db.write(compactions.failed, session, error, calls)
 
     async def compactions(self, session: str) -> list[Compaction]:
         return await self._db.read(compactions.listing, session)
+
+    # Single messages ---------------------------------------------------------------------------------------------
+
+    async def pin(self, session: str, message: str, by: str, now: float) -> bool:
+        return await self._db.write(marks.pin, session, message, by, now)
+
+    async def unpin(self, session: str, message: str) -> bool:
+        return await self._db.write(marks.unpin, session, message)
+
+    async def pins(self, session: str) -> list[Pin]:
+        return await self._db.read(marks.pins, session)
+
+    async def find_message(self, session: str, key: str) -> Message:
+        """Raises NotFound or UsageError."""
+        return await self._db.read(marks.find, session, key)
+
+    async def answered_to(self, session: str, reference: str) -> Message | None:
+        return await self._db.read(marks.answered_to, session, reference)
+
+    async def newest_words(self, session: str) -> Message | None:
+        return await self._db.read(marks.newest, session)
+
+    async def take_back(self, session: str, after: int, now: float) -> tuple[Message, ...]:
+        """Take the last exchange out of the window. Empty where there is none behind row `after`."""
+        return await self._db.write(marks.take_back, session, after, now)
 
     # Search ------------------------------------------------------------------------------------------------------
 

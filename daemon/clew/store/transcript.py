@@ -138,6 +138,11 @@ def between(db: sqlite3.Connection, session: str, after: int, until: int | None 
     return tuple(message(row) for row in rows)
 
 
+def standing(db: sqlite3.Connection, ids: Iterable[str]) -> tuple[Message, ...]:
+    """Of these messages those that nobody took back, by session and place."""
+    return tuple(row for row in by_ids(db, ids) if not db.execute("SELECT 1 FROM retractions WHERE message = ?", (row.id,)).fetchone())
+
+
 def by_ids(db: sqlite3.Connection, ids: Iterable[str]) -> tuple[Message, ...]:
     rows = db.execute(
         f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY session, seq", (json.dumps(tuple(ids)),)

@@ -28,7 +28,7 @@ from clew.transport import Address
 
 FOR_THE_AGENT = ("message", "job")
 """Kinds of arrivals that a model answers."""
-_ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job"
+_ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job, reply_to"
 
 
 def claimable(db: sqlite3.Connection, now: float) -> bool:
@@ -318,5 +318,5 @@ def stop_requested(db: sqlite3.Connection, turn: str) -> bool:
 
 
 def _item(row: Sequence[Any]) -> Item:
-    identifier, kind, text, client_id, person, sender_name, context, received, job = row
-    return Item(identifier, kind, text, client_id, person, sender_name, json.loads(context), received, job)
+    identifier, kind, text, client_id, person, sender_name, context, received, job, reply_to = row
+    return Item(identifier, kind, text, client_id, person, sender_name, json.loads(context), received, job, reply_to)

@@ -11,6 +11,7 @@ from clew.errors import ClewError, NotFound, UsageError
 from clew.messages import Message, blocks_to_json
 from clew.service import Service
 from clew.store import AccessRequest, Compaction, Job, Said, SessionRow
+from clew.threads import Pinned
 from clew.transport import Address
 from clew.web.auth import Door, by_socket, unknown_caller
 from clew.web.chat import PAGE, chat_id
@@ -59,6 +60,12 @@ class CompactBody(_Model):
     focus: Annotated[str, Field(max_length=10_000)] | None = None
 
 
+class PinBody(_Model):
+    """message: an id or its beginning, or `#7` for the seventh."""
+
+    message: Annotated[str, Field(min_length=1, max_length=64)]
+
+
 class AccessQuery(_Model):
     state: Literal["open", "approved", "denied"] | None = None
 
@@ -100,6 +107,12 @@ class Compactions(BaseModel):
     compactions: list[Compaction]
 
 
+class Pins(BaseModel):
+    """pins: the one pinned last at the end."""
+
+    pins: list[dict[str, JsonValue]]
+
+
 class Messages(BaseModel):
     """more: whether there are further ones in the direction asked for."""
 
@@ -137,6 +150,11 @@ class Api:
             Endpoint("GET", "/sessions/{id}/compactions", self.compactions, "Its compactions, oldest first", Compactions),
             Endpoint("GET", "/sessions/{id}/export", self.export_session, "All of a session"),
             Endpoint("POST", "/sessions/{id}/compact", self.compact, "Compact now, or preview", query=CompactQuery, body=CompactBody),
+            Endpoint("POST", "/sessions/{id}/redo", self.redo, "Write the newest summary anew", body=CompactBody),
+            Endpoint("POST", "/sessions/{id}/undo-compaction", self.undo_compaction, "Undo the newest compaction", Compaction),
+            Endpoint("GET", "/sessions/{id}/pins", self.pins, "Its pinned messages", Pins),
+            Endpoint("POST", "/sessions/{id}/pins", self.pin, "Keep a message word for word", body=PinBody),
+            Endpoint("DELETE", "/sessions/{id}/pins/{message}", self.unpin, "Let go of a pinned message"),
             Endpoint("GET", "/chats/{id}/messages", self.messages, "The timeline of a web chat", Messages, ChatQuery),
             Endpoint("GET", "/jobs", self.jobs, "Scheduled prompts", Jobs),
             Endpoint("POST", "/jobs/{name}/run", self.run_job, "Run a scheduled prompt now"),
@@ -230,6 +248,27 @@ class Api:
             return plain(await self._service.compactor.preview(session.id))
         return plain(await self._service.compactor.compact(session.id, "command", call.body.focus))
 
+    async def redo(self, call: Call) -> Any:
+        session = await self._find(call)
+        return plain(await self._service.compactor.redo(session.id, call.body.focus))
+
+    async def undo_compaction(self, call: Call) -> Any:
+        session = await self._find(call)
+        try:
+            return await self._service.threads.undo_compaction(session.id)
+        except UsageError as error:
+            raise Problem(409, error.message, error.hint) from error
+
+    async def pins(self, call: Call) -> Any:
+        pins = await self._store.pins((await self._find(call)).id)
+        return {"pins": [{"message": _message(each.message), "by": each.by, "at": each.at} for each in pins]}
+
+    async def pin(self, call: Call) -> Any:
+        return _pinned(await self._service.threads.pin((await self._find(call)).id, call.body.message))
+
+    async def unpin(self, call: Call) -> Any:
+        return _pinned(await self._service.threads.unpin((await self._find(call)).id, call.path["message"]))
+
     # Chats -------------------------------------------------------------------------------------------------------
 
     async def messages(self, call: Call) -> Any:
@@ -296,6 +335,11 @@ class Api:
         request = await self._service.answer_access(call.path["code"], body.approve, body.role)
         log.info("access.paired" if body.approve else "access.denied", identity=request.identity, role=body.role)
         return request
+
+
+def _pinned(pinned: Pinned) -> dict[str, Any]:
+    """new: it was not so before. behind: the summary shows it from the next compaction on."""
+    return {"message": _message(pinned.message), "new": pinned.new, "behind": pinned.behind}
 
 
 def _message(message: Message) -> dict[str, Any]:

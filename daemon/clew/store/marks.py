@@ -1,0 +1,79 @@
+"""What people say of single messages: pinned, or taken back. The messages themselves never change."""
+
+import sqlite3
+
+from clew.errors import NotFound, UsageError
+from clew.messages import Message
+from clew.store import Pin, transcript
+
+_STANDING = "id NOT IN (SELECT message FROM retractions)"
+
+
+def pin(db: sqlite3.Connection, session: str, message: str, by: str, now: float) -> bool:
+    """False: it was pinned already."""
+    return db.execute("INSERT OR IGNORE INTO pins (session, message, by, at) VALUES (?, ?, ?, ?)", (session, message, by, now)).rowcount > 0
+
+
+def unpin(db: sqlite3.Connection, session: str, message: str) -> bool:
+    """False: it was not pinned."""
+    return db.execute("DELETE FROM pins WHERE session = ? AND message = ?", (session, message)).rowcount > 0
+
+
+def pins(db: sqlite3.Connection, session: str) -> list[Pin]:
+    """The pinned messages of a session that nobody took back, the one pinned last at the end."""
+    placed = {message: (by, at) for message, by, at in db.execute("SELECT message, by, at FROM pins WHERE session = ?", (session,))}
+    found = [Pin(row, *placed[row.id]) for row in transcript.standing(db, placed)]
+    return sorted(found, key=lambda each: (each.at, each.message.seq))
+
+
+def find(db: sqlite3.Connection, session: str, key: str) -> Message:
+    """The message of a session with this id, or this beginning of one, or at this place (`#7`). Raises NotFound or UsageError."""
+    place = int(key[1:]) if key[:1] == "#" and key[1:].isdecimal() and len(key) < 12 else 0
+    rows = db.execute(
+        f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND (seq = ? OR substr(id, 1, ?) = ?) AND {_STANDING}"
+        " ORDER BY id = ? DESC, seq LIMIT 2",
+        (session, place, len(key), key, key),
+    ).fetchall()
+    if not rows or not key:
+        raise NotFound(f"There is no message {key!r} in session {session}.", hint="#7 is its seventh; `clew session show` numbers them.")
+    if len(rows) > 1 and rows[0][0] != key:
+        raise UsageError(f"{key!r} is the beginning of several messages.", hint="Give more characters of the id.")
+    return transcript.message(rows[0])
+
+
+def answered_to(db: sqlite3.Connection, session: str, reference: str) -> Message | None:
+    """The message that somebody replied to, by the id under which their platform, or they themselves, know it."""
+    row = db.execute(
+        f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND role = 'user' AND json_extract(metadata, '$.client_id') = ?"
+        f" AND {_STANDING} ORDER BY seq DESC LIMIT 1",
+        (session, reference),
+    ).fetchone()
+    row = (
+        row
+        or db.execute(
+            f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND role = 'assistant' AND {_STANDING} AND turn IN"
+            " (SELECT turn FROM outbox WHERE session = ? AND (id = ? OR ref = ?)) ORDER BY seq DESC LIMIT 1",
+            (session, session, reference, reference),
+        ).fetchone()
+    )
+    return transcript.message(row) if row else None
+
+
+def newest(db: sqlite3.Connection, session: str) -> Message | None:
+    """The newest message of a session that has words."""
+    rows = db.execute(
+        f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND role != 'tool' AND {_STANDING} ORDER BY seq DESC", (session,)
+    )
+    return next((row for row in map(transcript.message, rows) if row.text.strip()), None)
+
+
+def take_back(db: sqlite3.Connection, session: str, after: int, now: float) -> tuple[Message, ...]:
+    """Take the last exchange behind row `after` out of the window: what somebody wrote and all that came of it. Returns it."""
+    rows = transcript.between(db, session, after)
+    asked = [row for row in rows if row.role == "user"]
+    if not asked:
+        return ()
+    first = next(row.seq for row in asked if row.turn == asked[-1].turn)
+    taken = tuple(row for row in rows if row.seq >= first)
+    db.executemany("INSERT INTO retractions (message, reason, at) VALUES (?, 'undo', ?)", [(row.id, now) for row in taken])
+    return taken

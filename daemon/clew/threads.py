@@ -1,0 +1,103 @@
+"""What people do to a thread by hand: pin messages, undo a compaction, take an exchange back."""
+
+from dataclasses import dataclass, replace
+
+from clew.budget import numbers
+from clew.clock import Time
+from clew.config import Compression
+from clew.context.tokens import estimate
+from clew.errors import NotFound, UsageError
+from clew.messages import Message
+from clew.providers import Provider
+from clew.store import Compaction
+from clew.store.sqlite import SqliteStore
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A message that was pinned or unpinned. new: False where it was so already. behind: it takes effect at the next compaction only."""
+
+    message: Message
+    new: bool
+    behind: bool
+
+
+class Threads:
+    """The same for chat commands, the API and the command line. own: the session's own model, whose window bounds what is pinned."""
+
+    def __init__(self, store: SqliteStore, settings: Compression, own: Provider, time: Time) -> None:
+        self._store = store
+        self._settings = settings
+        self._own = own
+        self._time = time
+
+    async def pin(self, session: str, key: str = "", by: str = "", replied_to: str | None = None) -> Pinned:
+        """Keep a message word for word, whatever is compacted: the one with this key, else the one replied to, else the newest.
+
+        Raises NotFound, or UsageError where there is no room for it.
+        """
+        message = await self._meant(session, key, replied_to) or await self._store.newest_words(session)
+        if message is None or not message.text.strip():
+            raise NotFound("There is no message with words to pin.")
+        rows = await self._store.view(session)
+        if message.id not in rows.pins:
+            await self._check_room(session, message)
+        new = await self._store.pin(session, message.id, by, self._time.wall())
+        return Pinned(message, new, message.seq <= rows.to_seq)
+
+    async def unpin(self, session: str, key: str = "", replied_to: str | None = None) -> Pinned:
+        """Let go of a pinned message: the one with this key, else the one replied to, else the one pinned last.
+
+        Raises NotFound or UsageError.
+        """
+        message = await self._meant(session, key, replied_to)
+        if message is None:
+            pins = await self._store.pins(session)
+            if not pins:
+                raise NotFound("Nothing is pinned here.")
+            message = pins[-1].message
+        rows = await self._store.view(session)
+        return Pinned(message, await self._store.unpin(session, message.id), message.seq <= rows.to_seq)
+
+    async def _meant(self, session: str, key: str, replied_to: str | None) -> Message | None:
+        if key:
+            return await self._store.find_message(session, key)
+        if not replied_to:
+            return None
+        if found := await self._store.answered_to(session, replied_to):
+            return found
+        raise NotFound("The message you replied to is not in this conversation.")
+
+    async def _check_room(self, session: str, message: Message) -> None:
+        """Pinned messages stand in the summary, so that they share its eighth of the window."""
+        bounds = numbers(self._own, await self._own.limits(), self._settings)
+        ratio = (await self._store.view(session)).ratio(self._own.name, self._own.model)
+        most = int(bounds.summary_limit / ratio)
+        taken = sum(estimate(each.message.text) for each in await self._store.pins(session))
+        wanted = estimate(message.text)
+        if taken + wanted > most:
+            raise UsageError(
+                f"There is no room to pin it: it has about {wanted:,} tokens, and of {most:,} that may be pinned {taken:,} are taken.",
+                hint="Unpin another one first, or write down what matters of it and pin that.",
+            )
+
+    async def undo_compaction(self, session: str) -> Compaction:
+        """Undo the newest compaction; what it covered is in the window again. Raises NotFound, or UsageError if another came between."""
+        newest = (await self._store.view(session)).compaction
+        if newest is None:
+            raise NotFound("There is no compaction to undo.")
+        now = self._time.wall()
+        if not await self._store.undo_compaction(session, newest.id, now):
+            raise UsageError("Another compaction was made just now. Nothing was undone.", hint="Try again to undo that one.")
+        return replace(newest, undone_at=now)
+
+    async def take_back(self, session: str) -> tuple[Message, ...]:
+        """Take the last exchange out of the window; its rows stay in the transcript. Raises NotFound where the window holds none."""
+        rows = await self._store.view(session)
+        taken = await self._store.take_back(session, rows.to_seq, self._time.wall())
+        if not taken:
+            raise NotFound(
+                "There is nothing in the window to take back.",
+                hint="What is in the summary comes back with /undo compaction." * bool(rows.to_seq),
+            )
+        return taken
