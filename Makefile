@@ -40,7 +40,7 @@ soak: $(STAMP)
 	@$(call installed,mosquitto,mosquitto)
 	$(BIN)/python -m pytest -q -m soak $(ARGS)
 	$(BIN)/python -m pytest -q --hypothesis-profile search --timeout 3600 tests/property
-	CLEW_FUZZ_EXAMPLES=100000 $(BIN)/python -m pytest -q --timeout 3600 tests/property/test_hostile_inputs.py
+	CLEW_FUZZ_EXAMPLES=100000 $(BIN)/python -m pytest -q --timeout 3600 tests/property/test_hostile_*.py
 
 bench: $(STAMP)
 	$(BIN)/python -m bench $(ARGS)

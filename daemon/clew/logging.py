@@ -47,6 +47,7 @@ def setup(level: str, format: Literal["auto", "console", "json"], redact: Redact
         ],
     )
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_is_ours)
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -59,6 +60,12 @@ def setup(level: str, format: Literal["auto", "console", "json"], redact: Redact
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    """False for the traceback that aiohttp logs for each line that is no HTTP: whoever reaches the port could fill the disk with them."""
+    error = record.exc_info[1] if record.exc_info else None
+    return type(error).__module__ != "aiohttp.http_exceptions"
 
 
 SHORT = 64

@@ -111,3 +111,18 @@ async def test_two_daemons_with_one_identity_are_told_and_answer_once(tmp_path: 
             assert len(ada.replies) == 2
         losses = one.count("transport.disconnected", transport="mqtt")
         assert losses <= 10, f"{losses} reconnections: it does not back off"
+
+
+async def test_what_is_no_http_is_refused_and_fills_no_log(tmp_path: Path, mosquitto: Mosquitto) -> None:  # P48
+    async with daemon(tmp_path, mosquitto.port) as clew:
+        before = len(clew.log)
+        host, port = clew.said[-1].rpartition("//")[2].strip().rstrip("/").split(":")
+        for sent in (b"GET /\xff HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET / HTTP/1.1\r\n: nothing\r\n\r\n"):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(sent)
+            writer.write_eof()
+            assert (await reader.read()).startswith((b"HTTP/1.0 400", b"HTTP/1.1 400"))
+            writer.close()
+        assert (await clew.page("/healthz"))[0] == 200
+        assert clew.plain == []
+        assert [line for line in clew.log[before:] if line["level"] in ("warning", "error")] == []

@@ -22,19 +22,34 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from clew.config import Job, yaml
-from clew.context import contract, recall, redact, text, tokens, view
+from clew.context import contract, operations, recall, redact, text, tokens, view
 from clew.errors import ConfigError, UsageError
 from clew.inbox import is_command
 from clew.messages import Text as Words
 from clew.messages import blocks_from_json, readable_blocks
-from clew.providers import PromptMessage, Provider, ProviderError, Request, SystemBlock, anthropic, claude_wire, extract, ollama, openai
+from clew.providers import (
+    PromptMessage,
+    Provider,
+    ProviderError,
+    Request,
+    SystemBlock,
+    anthropic,
+    claude_wire,
+    extract,
+    offline,
+    ollama,
+    openai,
+    wire,
+)
 from clew.providers.failures import Answer, failure, retry_after
 from clew.providers.overflow import overflow_in
 from clew.scheduler import upcoming
 from clew.store.imports import check
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address
-from clew.web import chat
+from clew.web import auth, chat
+from clew.web.chat import chat_id
+from clew.web.wire import Problem
 from clew_transports import mqtt_payload, webhook_message, webhook_signature
 from clew_transports.mqtt_payload import Ignored, Packet, Topics
 from clew_transports.text import split
@@ -128,6 +143,14 @@ PARSERS: Mapping[str, Parser] = {
     "the index text": Parser(lambda s: text.tokens(text.index_text(s))),
     "the token estimate": Parser(tokens.estimate),
     "a reply's parts": Parser(lambda s: [split(s, 100, unit) for unit in ("characters", "utf16", "bytes")]),
+    "a summariser's answer": Parser(operations.parse),
+    "a summariser's prompt": Parser(offline.parse),
+    "the arguments of a call": Parser(lambda s: (wire.arguments(s), wire.arguments_text(s))),
+    "the name of a model": Parser(lambda s: (anthropic.known_limits(s), ollama.listed({"models": [{"name": s}]}, s))),
+    "a Host header": Parser(auth.bare_host, bound=8192),
+    "a login cookie": Parser(lambda s: auth.valid_cookie(s, "the token", 1e9), bound=8192),
+    "a token": Parser(lambda s: auth.same_token(s, "the token"), bound=8192),
+    "the name of a chat": Parser(chat_id, (Problem,), 8192),
     "a summary": Parser(lambda s: contract.refusal(s, "what was said")),
     "an extract": Parser(lambda s: extract.extract([extract.Said(s)], [], 500)),
     "an error's words": Parser(lambda s: (overflow_in(s), failure(Answer(400, s), 0.0))),
