@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "access": ("access", "Who asked to talk to clew: list, approve, deny."),
     "outbox": ("outbox", "Replies that wait to be sent or could not be."),
     "db": ("db", "Look after the database."),
+    "eval": ("evaluate", "Measure how well clew keeps what matters."),
     "version": ("version", "Print the version."),
 }
 """Name of each command → (its module, what it does)."""

@@ -1,0 +1,1 @@
+"""How well compaction keeps what matters: transcripts in, the real compactor over them, the contract scored against a key."""
