@@ -124,7 +124,7 @@ class _Replay:
         self._settings = settings
         self._store = store
         self._clock = clock
-        self._compactor = Compactor(store, settings, caller, provider, time, zone, metrics, {})
+        self._compactor = Compactor(store, settings, caller, provider, provider, time, zone, metrics, {})
         self._said = said(transcript.messages, zone)
         self._snapshots: list[Snapshot] = []
         self._failed = 0
@@ -164,7 +164,8 @@ class _Replay:
 
     async def _compact_if_due(self, session: str) -> None:
         rows = await self._store.view(session)
-        cut = count_cut(window(rows.messages).messages, self._settings.count_mark, self._settings.kept_messages, rows.turn_seq)
+        messages = window(rows.messages, shortened=rows.shortened).messages
+        cut = count_cut(messages, self._settings.count_mark, self._settings.kept_messages, rows.turn_seq, rows.hold_seq)
         if cut is None:
             return
         outcome = await self._compactor.compact(session, cut.trigger, cut=cut)
