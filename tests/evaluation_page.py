@@ -93,7 +93,10 @@ def _besides(found: Mapping[str, Any]) -> str:
     return (
         f"Speakers in the end: {speaker['right']} right, {speaker['wrong']} wrong, {speaker['untold']} not named. Faults: "
         f"{', '.join(f'{name} {count}' for name, count in found['faults'].items())}. In the end a summary has at most "
-        f"{max(each['tokens'] for each in last):,} tokens, {min(ratios):.0f} to {max(ratios):.0f} % of what it stands for."
+        f"{max(each['tokens'] for each in last):,} tokens, {min(ratios):.0f} to {max(ratios):.0f} % of what it stands for. "
+        f"The {sum(len(each['compactions']) for each in found['threads'])} calls took "
+        f"{sum(each['input_tokens'] for each in found['threads']):,} tokens in and "
+        f"{sum(each['output_tokens'] for each in found['threads']):,} out."
     )
 
 
