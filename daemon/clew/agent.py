@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from clew.boundaries import Boundaries
 from clew.clock import Time
 from clew.compactor import CompactFull
 from clew.config import Agent as Settings
@@ -79,6 +80,7 @@ class Agent:
         providers: Sequence[Provider],
         prompter: Prompter,
         fitting: Fitting,
+        boundaries: Boundaries,
         caller: ModelCaller,
         tools: ToolRunner,
         show: Show,
@@ -96,6 +98,7 @@ class Agent:
         self._providers = tuple(providers)
         self._prompter = prompter
         self._fitting = fitting
+        self._boundaries = boundaries
         self._caller = caller
         self._tools = tools
         self._show = show
@@ -114,6 +117,7 @@ class Agent:
             rows = claim.rows or await self._store.view(claim.session)
             turn = _Turn(claim, TurnView.of(claim, rows), Decided(rows.prompt), stop)
             outcome, text = await self._ended(turn)
+            outcome = replace(outcome, boundary=self._boundaries.at_end(turn.view, text if outcome.state == "done" else None))
             said = replies(turn.claim, text, self._plan)
             await patiently(lambda: self._store.finish(turn.claim, outcome, said, self._time.wall()))
         except LeaseLost:

@@ -13,7 +13,9 @@ from clew.clock import Time, new_id
 from clew.compacted import Made, shorten_row, summary_row
 from clew.config import Compression, Price
 from clew.context import ledger as ledgers
-from clew.context.compression import Cut, Trigger, chunks, cut_at
+from clew.context import prompt
+from clew.context.boundaries import boundary_cut
+from clew.context.compression import Cut, Trigger, behind, chunks, cut_at
 from clew.context.contract import refusal
 from clew.context.ledger import Ledger
 from clew.context.prompt import Marks
@@ -27,7 +29,7 @@ from clew.model_call import ModelCaller, Spent
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
 from clew.providers.offline import summary as extract_summary
-from clew.store import ModelCall, ViewRows
+from clew.store import Boundary, ModelCall, ViewRows
 from clew.store.sqlite import SqliteStore
 
 log = structlog.get_logger()
@@ -70,7 +72,10 @@ class Preview:
 
 
 class Compactor:
-    """Compacts sessions. `provider`: the session's own model or the configured summariser; `own`: the session's own model."""
+    """Compacts sessions. provider: the session's own model or the configured summariser; own: the session's own model.
+
+    running: sessions of which a background compaction is in flight.
+    """
 
     def __init__(
         self,
@@ -95,6 +100,7 @@ class Compactor:
         self._metrics = metrics
         self._prices = prices
         self._known = known
+        self.running: set[str] = set()  # sessions that are compacted in the background
 
     async def compact(
         self,
@@ -146,6 +152,28 @@ class Compactor:
             outcome = await self._failed(rows.session, cut.trigger, failure)
         self._metrics.compactions.labels(cut.trigger, outcome.state).inc()
         return outcome
+
+    async def at_boundary(self, boundary: Boundary) -> Outcome:
+        """Compact at a place where the thread is best cut, if that is worth a call. Meant to run beside whatever is said meanwhile."""
+        rows = await self._store.view(boundary.session)
+        if boundary.session in self.running or not self.tries(rows):
+            return Outcome("nothing")
+        settings, ratio = self._settings, rows.ratio(self._own.name, self._own.model)
+        if rows.hold_seq and behind(window(rows.messages).messages, rows.hold_seq) < settings.count_mark - settings.kept_messages:
+            return Outcome("nothing")  # somebody undid a compaction, and would not have it back at once
+        messages = window(rows.messages, shortened=rows.shortened).messages
+        sizes = [round(ratio * prompt.message_tokens(message)) for message in messages]
+        threshold = numbers(self._own, await self._own.limits(), settings).threshold
+        cut = boundary_cut(
+            messages, sizes, boundary.seq or 0, settings.count_mark, settings.kept_messages, threshold, rows.turn_seq, boundary.reason
+        )
+        if cut is None:
+            return Outcome("nothing", messages=len(messages))
+        self.running.add(boundary.session)
+        try:
+            return await self.compact(boundary.session, boundary.reason, cut=cut)
+        finally:
+            self.running.discard(boundary.session)
 
     @staticmethod
     def tries(rows: ViewRows) -> bool:

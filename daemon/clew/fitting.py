@@ -31,6 +31,7 @@ class TurnView:
     """What a turn shows its model: the rows as they were when it began or last compacted them, and the messages that it added.
 
     ratios: as they were when it began, so that nothing is measured differently within it. failed: a compaction came to nothing.
+    tokens, threshold: size of its last request to the session's own model, and the mark above which that is compacted.
     """
 
     claim: Claim
@@ -38,6 +39,8 @@ class TurnView:
     messages: list[Message]
     ratios: Ratios
     failed: bool = False
+    tokens: int = 0
+    threshold: int = 0
     _rendered: tuple[int, view.Window] | None = field(default=None)  # of how many messages it was made, and it
 
     @classmethod
@@ -90,7 +93,7 @@ class Fitting:
         if not settings.enabled or turn.failed or not self._compactor.tries(turn.rows):
             return
         cut = count_cut(turn.window.messages, settings.count_mark, settings.kept_messages, turn.claim.first_seq, turn.rows.hold_seq)
-        if cut is not None:
+        if cut is not None and turn.claim.session not in self._compactor.running:  # else it is being done, and what still fits may wait
             await self._compact(turn, "count", cut)
         elif first and turn.rows.prompt.last_call and is_cold(turn.rows.prompt, self._own, self._time.wall()):
             await self._shorten_cold(turn)
@@ -118,6 +121,7 @@ class Fitting:
                 await self._carry_out(turn, plan, trigger, extract=extract)
                 made = self._measured(turn, turn.window.messages, state, provider, limits)
             trigger, mark = "limit", bounds.hard_limit
+        turn.tokens, turn.threshold = made.tokens, bounds.threshold
         return _fits(made, bounds)
 
     def _token_trigger(self, turn: TurnView, bounds: Window, allowed: int | None) -> tuple[Trigger, int]:

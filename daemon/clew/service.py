@@ -15,6 +15,7 @@ import structlog
 from clew import __version__, commands
 from clew.agent import Agent
 from clew.assembly import LOCAL, build_transport, people_of, plugged, providers_of, sections, zone_name
+from clew.boundaries import Boundaries
 from clew.bus import Bus
 from clew.clock import Time, new_id
 from clew.compactor import Compactor
@@ -134,6 +135,7 @@ class Service:
             providers,
             self.prompter,
             Fitting(store, agent, self.prompter, self.compactor, providers[0], self.time),
+            Boundaries(agent.compression, providers[0], self.time),
             self.caller,
             self.tools,
             self.hints.show,
@@ -208,8 +210,8 @@ class Service:
         for name in self.transports:
             if remote or name in LOCAL:
                 self._start(name)
-        upkeep = Upkeep(self.store, self.time, self.metrics)
-        background = [self._spawn(*each) for each in (("hints", self.hints.run), ("outage", self.outage.run), ("upkeep", upkeep.run))]
+        self.upkeep = Upkeep(self.store, (lambda: self.compactor) if remote else None, self.time, self.metrics)
+        background = [self._spawn(*each) for each in (("hints", self.hints.run), ("outage", self.outage.run), ("upkeep", self.upkeep.run))]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)
         if remote:
             await self.scheduler.start()

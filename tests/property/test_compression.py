@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.context.boundaries import boundary_cut
 from clew.context.compression import Cut, Trigger, chunks, count_cut, cut_at, fitting_cut
 from clew.context.view import Rendered, window
 from clew.messages import Message, Text
@@ -106,3 +107,18 @@ def test_the_window_of_a_plain_thread_never_outgrows_the_mark(mark: int, data: s
             start, fired = cut.to_seq, fired + 1
         rows += 1
     assert fired > 0 or 2 * exchanges - 1 < mark
+
+
+@given(any_rows, st.integers(0, 30), st.integers(2, 60), st.data(), shares)
+def test_a_boundary_cut_is_sound_lies_at_its_place_and_spares_the_newest(
+    rows: list[Message], seq: int, mark: int, data: st.DataObject, share: float
+) -> None:  # P11 P12 P13 P22
+    keep = data.draw(st.integers(1, mark - 1))
+    messages = window(rows).messages
+    turn = turn_of(rows, share)
+    cut = boundary_cut(messages, [10] * len(messages), seq, mark, keep, 1, turn, "topic")
+    check(messages, rows, cut, turn)
+    if cut is not None:
+        moved = cut.index < len(messages) and messages[cut.index - 1].kind == "results"
+        assert len(messages) - cut.index >= keep - moved
+        assert cut.to_seq <= seq or moved

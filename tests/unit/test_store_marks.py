@@ -6,7 +6,7 @@ import pytest
 
 from clew.errors import NotFound, UsageError
 from clew.messages import Text
-from clew.store import Compaction, NewMessage, Outcome, Settlement, Step
+from clew.store import Boundary, Compaction, NewMessage, Outcome, Settlement, Step
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened, reply, said, turn
 
 
@@ -152,3 +152,28 @@ async def test_a_summary_that_is_written_anew_takes_the_place_of_all_behind_its_
         assert view.compaction is not None
         assert (view.compaction.id, view.hold_seq) == ("again", 0)
         assert await store.verify_session(session) == []
+
+
+@pytest.mark.asyncio
+async def test_a_marked_place_is_given_out_once_when_it_is_due_and_nothing_is_said(tmp_path: Path) -> None:  # P22
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        claimed = await claim(store)
+        outcome = Outcome(
+            "done", Step(messages=(NewMessage("assistant", (Text("yes"),), NOW),)), boundary=Boundary("quiet", None, NOW + 60)
+        )
+        await store.finish(claimed, outcome, (), NOW)
+        assert await store.take_boundaries(NOW + 59, 5) == []
+        assert await store.next_boundary(NOW) == NOW + 60
+        await accept(store, inbound("2"))
+        again = await claim(store)
+        assert await store.take_boundaries(NOW + 61, 5) == [], "a turn runs"
+        assert await store.next_boundary(NOW + 61) is None
+        await store.finish(again, Outcome("done", boundary=Boundary("topic", 2, NOW + 70)), (), NOW)
+    async with opened(tmp_path) as store:
+        assert await store.take_boundaries(NOW + 71, 0) == []
+        assert await store.take_boundaries(NOW + 71, 5) == [Boundary("topic", 2, NOW + 70, claimed.session)]
+        assert await store.take_boundaries(NOW + 71, 5) == []
+        commits = store.commits
+        await store.take_boundaries(NOW + 99, 5)
+        assert store.commits == commits

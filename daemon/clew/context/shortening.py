@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from clew.context.prompt import block_tokens
 from clew.context.stopwords import stop_words
-from clew.context.text import UNSPACED_RUN, WORD, normalise, pairs
+from clew.context.text import WORD, normalise, telling_pairs
 from clew.context.view import Rendered, short_result, short_text
 from clew.messages import Message, Text, ToolCall, ToolResult
 
@@ -92,8 +92,7 @@ def _words(row: Message) -> set[str]:
     """The words of a row that say something: names, numbers, and words of some length that no language uses all the time."""
     plain = normalise("\n".join(_text(block) for block in row.blocks)[:READ_CHARS])
     words = set(WORD.findall(plain))
-    unspaced = {pair for run in UNSPACED_RUN.findall(plain) for pair in pairs(run)}
-    return unspaced | {word for word in words - stop_words(list(words)) if len(word) >= _LONG_WORD or not word.isalpha()}
+    return telling_pairs(plain) | {word for word in words - stop_words(list(words)) if len(word) >= _LONG_WORD or not word.isalpha()}
 
 
 def _text(block: object) -> str:

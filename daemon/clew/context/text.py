@@ -95,6 +95,11 @@ def pairs(run: str) -> list[str]:
     return [a + b for a, b in pairwise(found)]
 
 
+def telling_pairs(plain: str) -> set[str]:
+    """The pairs of letters of a normalised text's unspaced runs that say something: those of hiragana alone are endings, as a rule."""
+    return {pair for run in UNSPACED_RUN.findall(plain) for pair in pairs(run) if not all("\u3040" <= c <= "\u309f" for c in pair)}
+
+
 def tokens(index_text: str) -> list[str]:
     """The words of an index text as the document-frequency table counts them, in order and with repetitions.
 

@@ -237,6 +237,17 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Boundary:
+    """Where a thread is best cut, taken by the background from `due` on unless the thread goes on. `seq`: the last row in front of it,
+    None for the last there is."""
+
+    reason: Literal["quiet", "task", "topic"]
+    seq: int | None
+    due: float
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How a turn ended. `session`: the session its chat has from now on, where a command changed it."""
 
@@ -244,6 +255,7 @@ class Outcome:
     step: Step = Step()
     error: str = ""
     new_session: bool = False
+    boundary: Boundary | None = None
 
 
 # The view and compactions ----------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from clew.messages import Message
 from clew.store import (
     AccessRequest,
     Ask,
+    Boundary,
     CacheEntry,
     Claim,
     Compaction,
@@ -34,6 +35,7 @@ from clew.store import (
     ViewRows,
     accept,
     backup,
+    boundaries,
     compactions,
     health,
     imports,
@@ -177,6 +179,14 @@ class SqliteStore:
 
     async def compaction_failed(self, session: str, error: str, calls: Sequence[ModelCall]) -> int:
         return await self._db.write(compactions.failed, session, error, calls)
+
+    async def take_boundaries(self, now: float, limit: int) -> list[Boundary]:
+        """Places to compact at that are due. Each is given out once."""
+        return await self._db.write_if(lambda db: (boundaries.any_due(db, now), []), boundaries.take, now, limit)
+
+    async def next_boundary(self, now: float) -> float | None:
+        """When the next place is due that is not yet, None where there is none."""
+        return await self._db.read(boundaries.next_due, now)
 
     async def compactions(self, session: str) -> list[Compaction]:
         return await self._db.read(compactions.listing, session)

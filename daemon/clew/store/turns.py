@@ -18,6 +18,7 @@ from clew.store import (
     Reply,
     Step,
     ToolState,
+    boundaries,
     compactions,
     model_calls,
     outbox,
@@ -248,6 +249,8 @@ def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequ
         "UPDATE job_runs SET outcome = ?, note = ?, turn = ? WHERE (job, instant) IN (SELECT job, instant FROM inbox WHERE turn = ?)",
         ("failed" if outcome.state == "failed" else "done", outcome.error, claim.turn, claim.turn),
     )
+    if outcome.boundary:
+        boundaries.put(db, claim.session, outcome.boundary)
     if outcome.new_session:
         new_session(db, chat, now)
     put = [outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies]
