@@ -110,12 +110,12 @@ class Agent:
     async def run(self, claim: Claim) -> None:
         """Run a turn to its end. Cancelled, it stays as it is stored and is resumed after a restart."""
         started = self._time.steady()
-        self._stops[claim.turn] = stop = asyncio.Event()
+        stop = self._stops[claim.turn]
         log.info("turn.started", resumed=claim.resumed, kind=claim.kind)
         self._show(claim.address, Typing(_newest(claim)))
         try:
             rows = claim.rows or await self._store.view(claim.session)
-            turn = _Turn(claim, TurnView.of(claim, rows), Decided(rows.prompt), stop)
+            turn = _Turn(claim, TurnView.of(claim, rows, stop), Decided(rows.prompt), stop)
             outcome, text = await self._ended(turn)
             outcome = replace(outcome, boundary=self._boundaries.at_end(turn.view, text if outcome.state == "done" else None))
             said = replies(turn.claim, text, self._plan)
@@ -123,8 +123,6 @@ class Agent:
         except LeaseLost:
             log.info("turn.lost")
             return
-        finally:
-            del self._stops[claim.turn]
         self._report(outcome, turn.spent.calls, self._time.steady() - started)
 
     async def _ended(self, turn: _Turn) -> tuple[Outcome, str]:

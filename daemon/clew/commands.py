@@ -1,16 +1,17 @@
 """The commands people write in a chat: one table, one function each."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.compacted import entry_line, short, told
-from clew.compactor import Compactor
+from clew.compactor import Compactor, Outcome
 from clew.context.view import window
 from clew.errors import ClewError, StoreError
 from clew.messages import Message
 from clew.model_call import ModelCaller
 from clew.providers import Provider
-from clew.store import Claim, PersonRole
+from clew.store import Claim, Effect, PersonRole
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
 
@@ -26,21 +27,23 @@ EVERYBODY: frozenset[PersonRole] = frozenset({"owner", "member", "guest"})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command says. new_session: the chat's next message begins a new session."""
+    """What a command says. new_session: the chat's next message begins a new session. effects: what takes place with the answer."""
 
     text: str
     new_session: bool = False
+    effects: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What commands work with."""
+    """What commands work with. stop: set when somebody stops the one that runs."""
 
     store: SqliteStore
     compactor: Compactor
     threads: Threads
     provider: Provider
     caller: ModelCaller
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class Command:
 
 
 async def answer(rooms: Rooms, claim: Claim) -> Answer:
-    """Run the command of a claim."""
+    """Run the command of a claim. Raises Stopped."""
     word, *rest = claim.items[0].text.split(maxsplit=1)
     command = COMMANDS.get(word.lower())
     if command is None or command.run is None:
@@ -109,14 +112,23 @@ async def _compact(rooms: Rooms, claim: Claim, rest: str) -> Answer:
             f" at most {plan.tokens_after:,} then. The call reads about {plan.call_tokens[0]:,} tokens and writes at most"
             f" {plan.call_tokens[1]:,}" + (f", for about ${plan.cost:.4f}." if plan.cost is not None else ".")
         )
-    payer = claim.person.id if claim.person else ""
-    outcome = await rooms.compactor.compact(claim.session, "command", rest or None, payer=payer)
+    outcome = await _compacted_before(rooms, claim) or await rooms.compactor.compact(
+        claim.session, "command", rest or None, payer=claim.person.id if claim.person else "", stop=rooms.stop
+    )
     said = {
         "done": f"Compacted: {outcome.covered} messages went into the summary, the window has {outcome.messages} now. Nothing was deleted.",
         "nothing": "There is nothing to compact yet.",
         "lost": "Another compaction was first; everything is in order.",
     }
     return Answer(said.get(outcome.state, f"Compacting did not work: {outcome.error}. The conversation is as it was."))
+
+
+async def _compacted_before(rooms: Rooms, claim: Claim) -> Outcome | None:
+    """What this command came to before a crash kept its answer from being stored."""
+    newest = (await rooms.store.view(claim.session)).compaction if claim.resumed else None
+    if newest is None or newest.trigger != "command" or newest.created < claim.started:
+        return None
+    return Outcome("done", newest.messages, newest.covered)
 
 
 async def _dropped(rooms: Rooms, claim: Claim, rest: str) -> Answer:
@@ -152,24 +164,23 @@ def _some(lines: list[str]) -> list[str]:
 async def _undo(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     if rest.lower() == "compaction":
         undone = await rooms.threads.undo_compaction(claim.session)
-        back = f"{undone.covered} messages are" if undone.kind == "summary" else f"{len(told(undone).rows)} results are"
-        return Answer(
-            f"Undone: {back} in my view again as they were. `clew session redo` compacts them with other words about what to keep."
-        )
+        done = undone.compaction
+        back = f"{done.covered} messages are" if done.kind == "summary" else f"{len(told(done).rows)} results are"
+        text = f"Undone: {back} in my view again as they were. `clew session redo` compacts them with other words about what to keep."
+        return Answer(text, effects=(undone.effect,))
     if rest:
         return Answer("/undo takes the last exchange back, /undo compaction the newest compaction.")
     taken = await rooms.threads.take_back(claim.session)
-    asked = next((row.text for row in taken if row.role == "user"), "")
-    return Answer(
-        f"Taken back: I no longer see “{short(asked, QUOTED)}” and what came of it. The transcript keeps it; what tools did stays done."
-    )
+    asked = next((row.text for row in taken.messages if row.role == "user"), "")
+    text = f"Taken back: I no longer see “{short(asked, QUOTED)}” and what came of it. The transcript keeps it; what tools did stays done."
+    return Answer(text, effects=(taken.effect,))
 
 
 async def _pin(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     pinned = await rooms.threads.pin(claim.session, rest, claim.person.id if claim.person else "", claim.items[0].reply_to)
     said = "Pinned" if pinned.new else "It was pinned already"
     when = "It stands in the summary from the next compaction on." if pinned.behind else "It stays word for word, whatever is compacted."
-    return Answer(f"{said}: “{short(pinned.message.text, QUOTED)}” ({pinned.message.id}). {when}")
+    return Answer(f"{said}: “{short(pinned.message.text, QUOTED)}” ({pinned.message.id}). {when}", effects=(pinned.effect,))
 
 
 async def _unpin(rooms: Rooms, claim: Claim, rest: str) -> Answer:
@@ -177,7 +188,8 @@ async def _unpin(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     if not unpinned.new:
         return Answer(f"It was not pinned: “{short(unpinned.message.text, QUOTED)}” ({unpinned.message.id}).")
     when = " It leaves the summary at the next compaction." if unpinned.behind else ""
-    return Answer(f"No longer pinned: “{short(unpinned.message.text, QUOTED)}” ({unpinned.message.id}).{when}")
+    text = f"No longer pinned: “{short(unpinned.message.text, QUOTED)}” ({unpinned.message.id}).{when}"
+    return Answer(text, effects=(unpinned.effect,))
 
 
 COMMANDS = {

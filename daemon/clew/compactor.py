@@ -25,7 +25,7 @@ from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
 from clew.messages import Text, Usage
 from clew.metrics import Metrics
-from clew.model_call import ModelCaller, Spent
+from clew.model_call import ModelCaller, Spent, Stopped
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
 from clew.providers.offline import summary as extract_summary
@@ -112,12 +112,13 @@ class Compactor:
         shorten: Sequence[str] = (),
         payer: str = "",
         extract: bool = False,
+        stop: asyncio.Event | None = None,
     ) -> Outcome:
         """Compact a session now.
 
         cut: where, decided by whoever runs a turn; None: everything but the newest `keep_recent`. shorten: rows to shorten with it. focus:
         what to keep, in the words of whoever asked. extract: write a deterministic extract, without a model. Never raises for a
-        summariser that fails.
+        summariser that fails; raises Stopped as soon as `stop` is set, and then nothing was compacted.
         """
         rows = await self._store.view(session)
         messages = window(rows.messages, shortened=rows.shortened).messages
@@ -129,7 +130,7 @@ class Compactor:
             return Outcome("nothing", messages=len(messages))
         if not self.tries(rows) and reason != "command" and not extract:
             return Outcome("off", error=f"{rows.failures} compactions failed in a row; write /compact to try again")
-        return await self._carried_out(rows, messages, cut, focus, payer, shorten, extract=extract)
+        return await self._carried_out(rows, messages, cut, focus, payer, shorten, extract=extract, stop=stop)
 
     async def _carried_out(
         self,
@@ -142,10 +143,11 @@ class Compactor:
         *,
         extract: bool = False,
         replaces: str | None = None,
+        stop: asyncio.Event | None = None,
     ) -> Outcome:
         started = self._time.steady()
         budget = await self._summary_tokens(rows)
-        work = _Work(rows, messages[: cut.index], messages[cut.index :], focus or "", payer, budget, tuple(shorten), replaces)
+        work = _Work(rows, messages[: cut.index], messages[cut.index :], focus or "", payer, budget, tuple(shorten), replaces, stop)
         try:
             outcome = await self._commit(work, cut, *await self._revised(work, extract=extract), started)
         except _Failure as failure:
@@ -231,7 +233,7 @@ class Compactor:
             if extract:
                 answer = await asyncio.to_thread(extract_summary, request)
             else:
-                answer = await self._ask(request, work.payer, spent)
+                answer = await self._ask(request, work, spent)
             replaced = material(ledgers.numbered(ledger), part, self._zone, "")
             if why := refusal(answer, replaced):
                 raise _Failure(why, spent)
@@ -260,9 +262,12 @@ class Compactor:
             (SystemBlock("base", self._instructions()),), (PromptMessage("user", (Text(text),)),), max_tokens=tokens, purpose="summary"
         )
 
-    async def _ask(self, request: Request, payer: str, spent: Spent) -> str:
+    async def _ask(self, request: Request, work: "_Work", spent: Spent) -> str:
         try:
-            done = await self._caller.call(self._provider, Marks(request, ()), (), payer=payer, spent=spent)
+            done = await self._caller.call(self._provider, Marks(request, ()), (), payer=work.payer, spent=spent, stop=work.stop)
+        except Stopped:
+            await self._store.note_calls(work.rows.session, spent.calls)  # no failure of the summariser's, but paid for
+            raise
         except ProviderError as error:
             raise _Failure(f"{error.kind}: {error}", spent) from error
         if done.stop == "refusal":
@@ -316,6 +321,7 @@ class _Work:
     summary_tokens: int
     shorten: tuple[str, ...]
     replaces: str | None  # the newest compaction, if this one takes its place
+    stop: asyncio.Event | None
 
     @property
     def ledger(self) -> Ledger:

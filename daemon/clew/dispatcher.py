@@ -10,7 +10,8 @@ from clew import commands
 from clew.agent import Agent, Plan, replies
 from clew.bus import LiveEvent, Replied
 from clew.clock import Time
-from clew.errors import StoreError
+from clew.errors import StoreError, UsageError
+from clew.model_call import Stopped
 from clew.store import Claim, LeaseLost, Outcome
 from clew.store.sqlite import SqliteStore
 from clew.supervise import STORE_WAIT, patiently, unless_lasting
@@ -28,6 +29,7 @@ RISKY_WAITS = 3.0
 a steady load it would never run otherwise."""
 ATTEMPTS = 5
 """Starts of a turn after which its message is given up."""
+STOPPED = "Stopped. The conversation is as it was."
 BROKEN = "Something went wrong inside me; it is in the log of whoever runs me. Your message is stored."
 
 Show = Callable[[Address, LiveEvent], None]
@@ -45,15 +47,18 @@ class Work:
 
 
 class Dispatcher:
-    """Claims turns and runs them."""
+    """Claims turns and runs them. stops: set for a turn that somebody stops; it has those that run."""
 
-    def __init__(self, store: SqliteStore, work: Work, plan: Plan, show: Show, time: Time, owner: str) -> None:
+    def __init__(
+        self, store: SqliteStore, work: Work, plan: Plan, show: Show, time: Time, owner: str, stops: dict[str, asyncio.Event]
+    ) -> None:
         self._store = store
         self._work = work
         self._plan = plan
         self._show = show
         self._time = time
         self._owner = owner
+        self._stops = stops
         self._tasks: dict[asyncio.Task[None], Claim] = {}
         self._failure: BaseException | None = None
         self._begun = time.steady()
@@ -93,6 +98,9 @@ class Dispatcher:
             claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._work.merging, risky_first=waited)
             if claim is None:
                 return
+            self._stops[claim.turn] = stop = asyncio.Event()
+            if claim.stopping:
+                stop.set()
             task = asyncio.create_task(self._run(claim, self._work), name=f"turn.{claim.turn}")
             self._tasks[task] = claim
             task.add_done_callback(self._ended)
@@ -100,7 +108,7 @@ class Dispatcher:
                 return
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.pop(task)
+        del self._stops[self._tasks.pop(task).turn]
         if not task.cancelled() and (error := task.exception()):
             self._failure = error
             self._store.arrivals.tell()
@@ -138,9 +146,14 @@ class Dispatcher:
             await self._finish(claim, Outcome("done"))
 
     async def _command(self, claim: Claim, work: Work) -> None:
-        answer = await commands.answer(work.rooms, claim)
-        outcome = Outcome("done", new_session=answer.new_session)
-        await self._finish(claim, outcome, answer.text)
+        try:
+            answer = await commands.answer(replace(work.rooms, stop=self._stops[claim.turn]), claim)
+            outcome = Outcome("done", new_session=answer.new_session, effects=answer.effects)
+            await self._finish(claim, outcome, answer.text)
+        except Stopped:
+            await self._finish(claim, Outcome("stopped"), STOPPED)
+        except UsageError as error:  # somebody else was there first, and the effect did not take place
+            await self._finish(claim, Outcome("done"), f"{error.message} {error.hint}".strip())
 
     async def _give_up(self, claim: Claim, why: str) -> None:
         log.error("turn.failed", error="given_up", detail=why)

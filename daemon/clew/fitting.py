@@ -30,22 +30,24 @@ COLD_SHARE = 8
 class TurnView:
     """What a turn shows its model: the rows as they were when it began or last compacted them, and the messages that it added.
 
-    ratios: as they were when it began, so that nothing is measured differently within it. failed: a compaction came to nothing.
-    tokens, threshold: size of its last request to the session's own model, and the mark above which that is compacted.
+    ratios: as they were when it began, so that nothing is measured differently within it. stop: set when somebody stops the turn.
+    failed: a compaction came to nothing. tokens, threshold: size of its last request to the session's own model, and the mark above
+    which that is compacted.
     """
 
     claim: Claim
     rows: ViewRows
     messages: list[Message]
     ratios: Ratios
+    stop: asyncio.Event
     failed: bool = False
     tokens: int = 0
     threshold: int = 0
     _rendered: tuple[int, view.Window] | None = field(default=None)  # of how many messages it was made, and it
 
     @classmethod
-    def of(cls, claim: Claim, rows: ViewRows) -> "TurnView":
-        return cls(claim, rows, list(rows.messages), rows.ratios)
+    def of(cls, claim: Claim, rows: ViewRows, stop: asyncio.Event) -> "TurnView":
+        return cls(claim, rows, list(rows.messages), rows.ratios, stop)
 
     @property
     def window(self) -> view.Window:
@@ -88,7 +90,10 @@ class Fitting:
         self._time = time
 
     async def compact_if_due(self, turn: TurnView, *, first: bool) -> None:
-        """The triggers that need no request: the number of messages and, at the start of a turn, a cache that has expired."""
+        """The triggers that need no request: the number of messages and, at the start of a turn, a cache that has expired.
+
+        Raises Stopped.
+        """
         settings = self._settings.compression
         if not settings.enabled or turn.failed or not self._compactor.tries(turn.rows):
             return
@@ -102,7 +107,7 @@ class Fitting:
         """The request of the next call.
 
         Above its threshold the session's own model has the window compacted for good; a fallback gets a view of its own. allowed: tokens
-        that the provider said it takes, as they are measured here. Raises CompactFull.
+        that the provider said it takes, as they are measured here. Raises CompactFull, Stopped.
         """
         limits = await provider.limits()
         bounds = numbers(provider, limits, self._settings.compression)
@@ -190,7 +195,9 @@ class Fitting:
 
     async def _compact(self, turn: TurnView, trigger: Trigger, cut: Cut, shorten: tuple[str, ...] = (), *, extract: bool = False) -> None:
         payer = turn.claim.person.id if turn.claim.person else ""
-        outcome = await self._compactor.compact(turn.claim.session, trigger, cut=cut, shorten=shorten, payer=payer, extract=extract)
+        outcome = await self._compactor.compact(
+            turn.claim.session, trigger, cut=cut, shorten=shorten, payer=payer, extract=extract, stop=turn.stop
+        )
         turn.failed |= outcome.state != "done"
         turn.reread(await self._store.view(turn.claim.session))
 

@@ -97,7 +97,7 @@ class Service:
         for name, section in sections(config).items():
             self._add(name, section)
         self._compose(config, providers, summariser)
-        self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self._owner)
+        self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self._owner, self._stops)
 
     def _add(self, name: str, section: TransportSection) -> None:
         transport = build_transport(section)

@@ -1,6 +1,11 @@
-"""What people do to a thread by hand: pin messages, undo a compaction, take an exchange back."""
+"""What people do to a thread by hand: pin messages, undo a compaction, take an exchange back.
 
-from dataclasses import dataclass, replace
+Deciding is separate from doing: a command's effect takes place in the commit that stores its answer, so that no crash lets it take
+place twice or without one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from clew.budget import numbers
 from clew.clock import Time
@@ -9,17 +14,34 @@ from clew.context.tokens import estimate
 from clew.errors import NotFound, UsageError
 from clew.messages import Message
 from clew.providers import Provider
-from clew.store import Compaction
+from clew.store import Compaction, Effect
 from clew.store.sqlite import SqliteStore
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A message that was pinned or unpinned. new: False where it was so already. behind: it takes effect at the next compaction only."""
+    """A message that is pinned or unpinned. new: False where it is so already. behind: it takes effect at the next compaction only."""
 
     message: Message
     new: bool
     behind: bool
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """An exchange that leaves the window."""
+
+    messages: tuple[Message, ...]
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A compaction that is undone."""
+
+    compaction: Compaction
+    effect: Effect
 
 
 class Threads:
@@ -40,10 +62,9 @@ class Threads:
         if message is None or not message.text.strip():
             raise NotFound("There is no message with words to pin.")
         rows = await self._store.view(session)
-        if message.id not in rows.pins:
+        if new := message.id not in rows.pins:
             await self._check_room(session, message)
-        new = await self._store.pin(session, message.id, by, self._time.wall())
-        return Pinned(message, new, message.seq <= rows.to_seq)
+        return Pinned(message, new, message.seq <= rows.to_seq, Effect("pin", (message.id,), by))
 
     async def unpin(self, session: str, key: str = "", replied_to: str | None = None) -> Pinned:
         """Let go of a pinned message: the one with this key, else the one replied to, else the one pinned last.
@@ -57,7 +78,7 @@ class Threads:
                 raise NotFound("Nothing is pinned here.")
             message = pins[-1].message
         rows = await self._store.view(session)
-        return Pinned(message, await self._store.unpin(session, message.id), message.seq <= rows.to_seq)
+        return Pinned(message, message.id in rows.pins, message.seq <= rows.to_seq, Effect("unpin", (message.id,)))
 
     async def _meant(self, session: str, key: str, replied_to: str | None) -> Message | None:
         if key:
@@ -81,23 +102,33 @@ class Threads:
                 hint="Unpin another one first, or write down what matters of it and pin that.",
             )
 
-    async def undo_compaction(self, session: str) -> Compaction:
-        """Undo the newest compaction; what it covered is in the window again. Raises NotFound, or UsageError if another came between."""
+    async def undo_compaction(self, session: str) -> Undone:
+        """Undo the newest compaction, so that what it covered is in the window again. Raises NotFound."""
         newest = (await self._store.view(session)).compaction
         if newest is None:
             raise NotFound("There is no compaction to undo.")
-        now = self._time.wall()
-        if not await self._store.undo_compaction(session, newest.id, now):
-            raise UsageError("Another compaction was made just now. Nothing was undone.", hint="Try again to undo that one.")
-        return replace(newest, undone_at=now)
+        return Undone(newest, Effect("undo", (newest.id,)))
 
-    async def take_back(self, session: str) -> tuple[Message, ...]:
+    async def take_back(self, session: str) -> TakenBack:
         """Take the last exchange out of the window; its rows stay in the transcript. Raises NotFound where the window holds none."""
         rows = await self._store.view(session)
-        taken = await self._store.take_back(session, rows.to_seq, self._time.wall())
+        taken = last_exchange(rows.messages)
         if not taken:
             raise NotFound(
                 "There is nothing in the window to take back.",
                 hint="What is in the summary comes back with /undo compaction." * bool(rows.to_seq),
             )
-        return taken
+        return TakenBack(taken, Effect("take_back", tuple(row.id for row in taken)))
+
+    async def carry_out(self, session: str, effect: Effect) -> None:
+        """Let it take place now. Raises UsageError where the compaction to undo is not the newest any more."""
+        await self._store.take_effect(session, effect, self._time.wall())
+
+
+def last_exchange(rows: Sequence[Message]) -> tuple[Message, ...]:
+    """What somebody wrote last and all that came of it: several messages that were answered together go together."""
+    asked = [row for row in rows if row.role == "user"]
+    if not asked:
+        return ()
+    first = next(row.seq for row in asked if row.turn == asked[-1].turn)
+    return tuple(row for row in rows if row.seq >= first)

@@ -192,7 +192,8 @@ async def test_a_compaction_that_runs_while_its_parent_is_undone_is_thrown_away(
             held = world.model.hold(lambda body: "<new_messages>" in str(body))
             running = asyncio.create_task(world.service.compactor.compact(session, "command"))
             await held.reached.wait()
-            await world.service.threads.undo_compaction(session)
+            undone = await world.service.threads.undo_compaction(session)
+            await world.service.threads.carry_out(session, undone.effect)
             held.release()
             assert (await running).state == "lost"
             assert (await world.store.view(session)).compaction is None

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from clew.errors import NotFound, UsageError
-from clew.messages import Text
-from clew.store import Boundary, Compaction, NewMessage, Outcome, Settlement, Step
+from clew.messages import Message, Text
+from clew.store import Boundary, Compaction, Effect, NewMessage, Outcome, Settlement, Step
+from clew.store.sqlite import SqliteStore
+from clew.threads import last_exchange
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened, reply, said, turn
 
 
@@ -15,20 +17,28 @@ def revision(session: str, identifier: str, parent: str | None = None, *, first:
     return Compaction(identifier, session, parent, first, last, "[]", f"text {identifier}", "count", "v1", report, 3, 2, NOW)
 
 
+async def taken_back(store: SqliteStore, session: str) -> tuple[Message, ...]:
+    """The exchange that is taken back."""
+    taken = last_exchange((await store.view(session)).messages)
+    for _ in range(2):  # the second time it changes nothing
+        await store.take_effect(session, Effect("take_back", tuple(row.id for row in taken)), NOW)
+    return taken
+
+
 @pytest.mark.asyncio
 async def test_pins_are_kept_in_order_and_let_go(tmp_path: Path) -> None:  # P13
     async with opened(tmp_path) as store:
         session = (await turn(store, "1", "first", "yes")).session
         await turn(store, "2", "second", "no")
         rows = await said(store, session)
-        assert await store.pin(session, rows[2].id, "ada", NOW)
-        assert await store.pin(session, rows[0].id, "ada", NOW + 1)
-        assert not await store.pin(session, rows[0].id, "bob", NOW + 2)
+        await store.take_effect(session, Effect("pin", (rows[2].id,), "ada"), NOW)
+        await store.take_effect(session, Effect("pin", (rows[0].id,), "ada"), NOW + 1)
+        await store.take_effect(session, Effect("pin", (rows[0].id,), "bob"), NOW + 2)
     async with opened(tmp_path) as store:
         assert [(each.message.text, each.by) for each in await store.pins(session)] == [("second", "ada"), ("first", "ada")]
         assert (await store.view(session)).pins == {rows[0].id, rows[2].id}
-        assert await store.unpin(session, rows[0].id)
-        assert not await store.unpin(session, rows[0].id)
+        for _ in range(2):
+            await store.take_effect(session, Effect("unpin", (rows[0].id,)), NOW)
         assert [each.message.text for each in await store.pins(session)] == ["second"]
 
 
@@ -74,7 +84,7 @@ async def test_the_last_exchange_is_taken_back_whole_and_its_rows_stay(tmp_path:
         await accept(store, inbound("2", "second words"), inbound("3", "third words"))
         claimed = await claim(store, merging=frozenset({"desk"}))
         await store.finish(claimed, Outcome("done", Step(messages=(NewMessage("assistant", (Text("both"),), NOW),))), [reply("both")], NOW)
-        taken = await store.take_back(session, 0, NOW)
+        taken = await taken_back(store, session)
         assert [row.text for row in taken] == ["second words", "third words", "both"]
         assert [row.text for row in (await store.view(session)).messages] == ["first words", "yes"]
         assert not await found(store, "second third")
@@ -85,8 +95,8 @@ async def test_the_last_exchange_is_taken_back_whole_and_its_rows_stay(tmp_path:
         await store.import_session(exported, NOW)
         assert await store.export_session(session) == exported
         assert len((await store.view(session)).messages) == 2
-        assert [row.text for row in await store.take_back(session, 0, NOW)] == ["first words", "yes"]
-        assert await store.take_back(session, 0, NOW) == ()
+        assert [row.text for row in await taken_back(store, session)] == ["first words", "yes"]
+        assert await taken_back(store, session) == ()
         with pytest.raises(NotFound):
             await store.find_message(session, "#1")
         assert await store.newest_words(session) is None
@@ -97,9 +107,9 @@ async def test_what_the_summary_stands_for_is_not_taken_back(tmp_path: Path) -> 
     async with opened(tmp_path) as store:
         session = (await turn(store, "1", "first", "yes")).session
         await store.compact(None, revision(session, "one"), ())
-        assert await store.take_back(session, 2, NOW) == ()
+        assert await taken_back(store, session) == ()
         await turn(store, "2", "second", "no")
-        assert [row.text for row in await store.take_back(session, 2, NOW)] == ["second", "no"]
+        assert [row.text for row in await taken_back(store, session)] == ["second", "no"]
         assert await store.verify_session(session) == []
 
 
@@ -111,9 +121,11 @@ async def test_only_the_newest_compaction_is_undone_and_the_one_before_it_stands
         await store.compact(None, revision(session, "one"), ())
         before = await store.view(session)
         await store.compact("one", revision(session, "two", "one", first=3, last=4), ())
-        assert not await store.undo_compaction(session, "one", NOW)
-        assert await store.undo_compaction(session, "two", NOW)
-        assert not await store.undo_compaction(session, "two", NOW)
+        with pytest.raises(UsageError, match="Nothing was undone"):
+            await store.take_effect(session, Effect("undo", ("one",)), NOW)
+        await store.take_effect(session, Effect("undo", ("two",)), NOW)
+        with pytest.raises(UsageError, match="Nothing was undone"):
+            await store.take_effect(session, Effect("undo", ("two",)), NOW)
         assert await store.view(session) == replace(before, hold_seq=4)
         assert await store.verify_session(session) == []
         # One that was made on what is undone loses.
@@ -121,8 +133,8 @@ async def test_only_the_newest_compaction_is_undone_and_the_one_before_it_stands
         assert await store.compact("one", revision(session, "three", "one", first=3, last=4), ())
         assert (await store.view(session)).hold_seq == 0
     async with opened(tmp_path) as store:
-        assert await store.undo_compaction(session, "three", NOW)
-        assert await store.undo_compaction(session, "one", NOW)
+        await store.take_effect(session, Effect("undo", ("three",)), NOW)
+        await store.take_effect(session, Effect("undo", ("one",)), NOW)
         rows = await store.view(session)
         assert (rows.compaction, rows.hold_seq, len(rows.messages)) == (None, 4, 4)
 
@@ -177,3 +189,20 @@ async def test_a_marked_place_is_given_out_once_when_it_is_due_and_nothing_is_sa
         commits = store.commits
         await store.take_boundaries(NOW + 99, 5)
         assert store.commits == commits
+
+
+@pytest.mark.asyncio
+async def test_an_effect_and_the_answer_that_tells_of_it_are_stored_together_or_not_at_all(tmp_path: Path) -> None:  # P43, P48
+    async with opened(tmp_path) as store:
+        session = (await turn(store, "1", "first", "yes")).session
+        await accept(store, inbound("2", "/undo"))
+        claimed = await claim(store)
+        rows = await said(store, session)
+        taken, gone = Effect("take_back", tuple(row.id for row in rows)), Effect("undo", ("gone",))
+        with pytest.raises(UsageError, match="Nothing was undone"):
+            await store.finish(claimed, Outcome("done", effects=(taken, gone)), [reply("Taken back.")], NOW)
+        assert len((await store.view(session)).messages) == 2
+        assert [each["state"] for each in await store.outbox(("pending",))] == ["pending"]
+        await store.finish(claimed, Outcome("done", effects=(taken,)), [reply("Taken back.")], NOW)
+        assert (await store.view(session)).messages == ()
+        assert len(await store.outbox(("pending",))) == 2

@@ -107,8 +107,8 @@ class Claim:
     """One turn of one session, held by `owner` until `lease` ends; `epoch` fences it.
 
     kind: `message` and `job` are for the agent, the others are not. first_seq: its first user message. resumed: it had begun before.
-    attempts: how often it was started, this time included. rows: its session's view, where a model is to answer. more: another turn may
-    be claimed as well.
+    stopping: somebody had stopped it then. attempts: how often it was started, this time included. rows: its session's view, where a
+    model is to answer. more: another turn may be claimed as well.
     """
 
     turn: str
@@ -123,6 +123,7 @@ class Claim:
     first_seq: int
     started: float
     resumed: bool = False
+    stopping: bool = False
     attempts: int = 1
     rows: "ViewRows | None" = None
     more: bool = False
@@ -248,14 +249,25 @@ class Boundary:
 
 
 @dataclass(frozen=True, slots=True)
+class Effect:
+    """What somebody does to a thread by hand: to messages, or to the newest compaction (`undo`, by its id). by: the person, for a pin."""
+
+    kind: Literal["pin", "unpin", "take_back", "undo"]
+    ids: tuple[str, ...]
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a turn ended. `session`: the session its chat has from now on, where a command changed it."""
+    """How a turn ended. new_session: its chat begins a new one. boundary: where its thread may be cut. effects: of a command, in the commit
+    that stores its answer."""
 
     state: Literal["done", "failed", "stopped"]
     step: Step = Step()
     error: str = ""
     new_session: bool = False
     boundary: Boundary | None = None
+    effects: tuple[Effect, ...] = ()
 
 
 # The view and compactions ----------------------------------------------------------------------------------------

@@ -4,19 +4,9 @@ import sqlite3
 
 from clew.errors import NotFound, UsageError
 from clew.messages import Message
-from clew.store import Pin, transcript
+from clew.store import Effect, Pin, compactions, transcript
 
 _STANDING = "id NOT IN (SELECT message FROM retractions)"
-
-
-def pin(db: sqlite3.Connection, session: str, message: str, by: str, now: float) -> bool:
-    """False: it was pinned already."""
-    return db.execute("INSERT OR IGNORE INTO pins (session, message, by, at) VALUES (?, ?, ?, ?)", (session, message, by, now)).rowcount > 0
-
-
-def unpin(db: sqlite3.Connection, session: str, message: str) -> bool:
-    """False: it was not pinned."""
-    return db.execute("DELETE FROM pins WHERE session = ? AND message = ?", (session, message)).rowcount > 0
 
 
 def pins(db: sqlite3.Connection, session: str) -> list[Pin]:
@@ -67,13 +57,19 @@ def newest(db: sqlite3.Connection, session: str) -> Message | None:
     return next((row for row in map(transcript.message, rows) if row.text.strip()), None)
 
 
-def take_back(db: sqlite3.Connection, session: str, after: int, now: float) -> tuple[Message, ...]:
-    """Take the last exchange behind row `after` out of the window: what somebody wrote and all that came of it. Returns it."""
-    rows = transcript.between(db, session, after)
-    asked = [row for row in rows if row.role == "user"]
-    if not asked:
-        return ()
-    first = next(row.seq for row in asked if row.turn == asked[-1].turn)
-    taken = tuple(row for row in rows if row.seq >= first)
-    db.executemany("INSERT INTO retractions (message, reason, at) VALUES (?, 'undo', ?)", [(row.id, now) for row in taken])
-    return taken
+def take(db: sqlite3.Connection, session: str, effect: Effect, now: float) -> None:
+    """Let an effect take place; one that took place already changes nothing. Raises UsageError where the compaction to undo is not the
+    newest any more."""
+    match effect.kind:
+        case "pin":
+            rows = [(session, each, effect.by, now) for each in effect.ids]
+            db.executemany("INSERT OR IGNORE INTO pins (session, message, by, at) VALUES (?, ?, ?, ?)", rows)
+        case "unpin":
+            db.executemany("DELETE FROM pins WHERE session = ? AND message = ?", [(session, each) for each in effect.ids])
+        case "take_back":
+            taken = [(each, now) for each in effect.ids]
+            db.executemany("INSERT OR IGNORE INTO retractions (message, reason, at) VALUES (?, 'undo', ?)", taken)
+        case "undo":
+            for compaction in effect.ids:
+                if not compactions.undo(db, session, compaction, now):
+                    raise UsageError("Another compaction was made just now. Nothing was undone.", hint="Try again to undo that one.")

@@ -39,6 +39,13 @@ def put(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None)
         _learn(db, call)
 
 
+def note(db: sqlite3.Connection, session: str, calls: Sequence[ModelCall]) -> None:
+    """Write down calls outside of any turn, unless their session was deleted meanwhile."""
+    if db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone():
+        for call in calls:
+            put(db, call, session, None)
+
+
 def _learn(db: sqlite3.Connection, call: ModelCall) -> None:
     """Let a call teach what its model's tokens are to the estimated ones."""
     place = (call.provider, call.model)

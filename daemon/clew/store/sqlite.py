@@ -18,6 +18,7 @@ from clew.store import (
     Claim,
     Compaction,
     Decide,
+    Effect,
     Found,
     Item,
     Job,
@@ -173,9 +174,9 @@ class SqliteStore:
     async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall], tip: str | None = None) -> bool:
         return await self._db.write(compactions.commit, parent, new, calls, tip)
 
-    async def undo_compaction(self, session: str, expected: str, now: float) -> bool:
-        """Undo the newest compaction. False: `expected` is not the newest any more."""
-        return await self._db.write(compactions.undo, session, expected, now)
+    async def note_calls(self, session: str, calls: Sequence[ModelCall]) -> None:
+        """Write down model calls that came to nothing."""
+        await self._db.write(model_calls.note, session, calls)
 
     async def compaction_failed(self, session: str, error: str, calls: Sequence[ModelCall]) -> int:
         return await self._db.write(compactions.failed, session, error, calls)
@@ -193,11 +194,9 @@ class SqliteStore:
 
     # Single messages ---------------------------------------------------------------------------------------------
 
-    async def pin(self, session: str, message: str, by: str, now: float) -> bool:
-        return await self._db.write(marks.pin, session, message, by, now)
-
-    async def unpin(self, session: str, message: str) -> bool:
-        return await self._db.write(marks.unpin, session, message)
+    async def take_effect(self, session: str, effect: Effect, now: float) -> None:
+        """Raises UsageError where the compaction to undo is not the newest any more."""
+        await self._db.write(marks.take, session, effect, now)
 
     async def pins(self, session: str) -> list[Pin]:
         return await self._db.read(marks.pins, session)
@@ -211,10 +210,6 @@ class SqliteStore:
 
     async def newest_words(self, session: str) -> Message | None:
         return await self._db.read(marks.newest, session)
-
-    async def take_back(self, session: str, after: int, now: float) -> tuple[Message, ...]:
-        """Take the last exchange out of the window. Empty where there is none behind row `after`."""
-        return await self._db.write(marks.take_back, session, after, now)
 
     # Search ------------------------------------------------------------------------------------------------------
 

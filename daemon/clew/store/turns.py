@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from clew.clock import new_id
@@ -20,6 +21,7 @@ from clew.store import (
     ToolState,
     boundaries,
     compactions,
+    marks,
     model_calls,
     outbox,
     people,
@@ -81,15 +83,16 @@ def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, *, ris
     row = db.execute(
         "UPDATE turns SET owner = ?, epoch = epoch + 1, lease_until = ? WHERE id ="
         f" (SELECT id FROM turns WHERE state = 'running' AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ? ORDER BY started LIMIT 1)"
-        " RETURNING id, session, chat, kind, epoch, first_seq, started",
+        " RETURNING id, session, chat, kind, epoch, first_seq, started, stop_requested_at",
         (owner, now + lease, now, SAFE_ATTEMPTS, risky),
     ).fetchone()
     if row is None:
         return None
-    turn, session, chat, kind, epoch, first_seq, started = row
+    turn, session, chat, kind, epoch, first_seq, started, stop_requested_at = row
     db.execute("UPDATE inbox SET attempts = attempts + 1 WHERE turn = ?", (turn,))
     items = tuple(_item(each) for each in db.execute(f"SELECT {_ITEM} FROM inbox WHERE turn = ? ORDER BY id", (turn,)))
-    return _claim(db, turn, session, chat, kind, owner, epoch, items, first_seq or 0, started, now, resumed=True)
+    claim = _claim(db, turn, session, chat, kind, owner, epoch, items, first_seq or 0, started, now, resumed=True)
+    return replace(claim, stopping=stop_requested_at is not None)
 
 
 def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
@@ -251,6 +254,8 @@ def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequ
     )
     if outcome.boundary:
         boundaries.put(db, claim.session, outcome.boundary)
+    for effect in outcome.effects:
+        marks.take(db, claim.session, effect, now)
     if outcome.new_session:
         new_session(db, chat, now)
     put = [outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies]
@@ -313,11 +318,6 @@ def release(db: sqlite3.Connection, claim: Claim) -> None:
 def tool_states(db: sqlite3.Connection, turn: str) -> dict[str, str]:
     """State of every tool call of a turn, by call id."""
     return dict(db.execute("SELECT call_id, state FROM tool_calls WHERE turn = ?", (turn,)).fetchall())
-
-
-def stop_requested(db: sqlite3.Connection, turn: str) -> bool:
-    row = db.execute("SELECT stop_requested_at FROM turns WHERE id = ?", (turn,)).fetchone()
-    return bool(row and row[0])
 
 
 def _item(row: Sequence[Any]) -> Item:

@@ -1,6 +1,7 @@
 """The JSON API: what operators' commands and scripts ask of a running daemon."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 
 import structlog
@@ -255,7 +256,9 @@ class Api:
     async def undo_compaction(self, call: Call) -> Any:
         session = await self._find(call)
         try:
-            return await self._service.threads.undo_compaction(session.id)
+            undone = await self._service.threads.undo_compaction(session.id)
+            await self._service.threads.carry_out(session.id, undone.effect)
+            return next(each for each in await self._store.compactions(session.id) if each.id == undone.compaction.id)
         except UsageError as error:
             raise Problem(409, error.message, error.hint) from error
 
@@ -264,10 +267,15 @@ class Api:
         return {"pins": [{"message": _message(each.message), "by": each.by, "at": each.at} for each in pins]}
 
     async def pin(self, call: Call) -> Any:
-        return _pinned(await self._service.threads.pin((await self._find(call)).id, call.body.message))
+        return await self._marked((await self._find(call)).id, self._service.threads.pin, call.body.message)
 
     async def unpin(self, call: Call) -> Any:
-        return _pinned(await self._service.threads.unpin((await self._find(call)).id, call.path["message"]))
+        return await self._marked((await self._find(call)).id, self._service.threads.unpin, call.path["message"])
+
+    async def _marked(self, session: str, how: Callable[[str, str], Awaitable[Pinned]], message: str) -> Any:
+        pinned = await how(session, message)
+        await self._service.threads.carry_out(session, pinned.effect)
+        return _pinned(pinned)
 
     # Chats -------------------------------------------------------------------------------------------------------
 

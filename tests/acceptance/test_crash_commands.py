@@ -1,0 +1,137 @@
+"""A command that changes a thread, killed at each of its points in turn: it takes effect once, and its answer tells of it."""
+
+import asyncio
+import contextlib
+import json
+import shutil
+import signal
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.harness import DEADLINE_S, Correspondent
+from tests.acceptance.test_crash_points import Daemons, read, read_points
+from tests.emulators.anthropic import AnthropicEmulator
+from tests.emulators.scripts import last_user_text, say
+from tests.emulators.server import JsonObject, Reply
+from tests.integration.engine import SUMMARY, is_summary
+from tests.integration.web_harness import running
+from tests.integration.webhook_harness import until
+from tests.servers import Mosquitto, free_port
+
+pytestmark = [pytest.mark.e2e, pytest.mark.mosquitto, pytest.mark.asyncio, pytest.mark.timeout(300)]
+
+COMMANDS = ("/compact", "/undo", "/undo compaction", "/pin", "/unpin")
+END = "committed settle"
+
+
+def answer(body: JsonObject) -> Reply:
+    return say(SUMMARY if is_summary(body) else f"About {last_user_text(body).rpartition('] ')[2]}.")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is left behind: of each compaction whether it was undone, the messages pinned and taken back, the command's answers."""
+
+    compactions: tuple[bool, ...]
+    pins: tuple[str, ...]
+    taken_back: tuple[str, ...]
+    answers: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class House:
+    """A thread that is there already, and what stands around the daemons that go on with it."""
+
+    folder: Path
+    broker: Mosquitto
+    model: AnthropicEmulator
+    daemons: Daemons
+    ada: Correspondent
+    runs: int = field(default=0)
+
+    def config(self, folder: Path) -> Path:
+        model = {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "sk-ant-emulated", "base_url": self.model.url}
+        values = {
+            "data_dir": str(folder / "data"),
+            "http": {"port": free_port()},
+            "log": {"level": "info", "format": "json"},
+            "providers": {"claude": model},
+            "agent": {"provider": "claude", "timezone": "UTC", "compression": {"keep_recent": 2}},
+            "people": {"ada": {"role": "owner", "identities": ["mqtt:ada"]}},
+            "transports": {"mqtt": {"enabled": True, "host": "127.0.0.1", "port": self.broker.port}},
+        }
+        path = folder / "clew.yaml"
+        path.write_text(json.dumps(values))
+        return path
+
+    async def begin(self) -> None:
+        """The thread: a compaction, two messages pinned, and what was said since."""
+        folder = self.folder / "begun"
+        folder.mkdir()
+        async with running(read(self.config(folder))) as clew:
+            await until(lambda: clew.service.transports["mqtt"].up)
+            for number, text in enumerate(("one", "/pin", "two", "/pin", "three", "/compact", "four", "five")):
+                await self.ada.ask(f"begun{number}", text)
+
+    async def killed_at(self, command: str, at: int) -> tuple[State, list[str]]:
+        """Give the command, killed at point `at` (0: not at all), then restart. Returns what is left behind, and the points passed."""
+        self.runs += 1
+        folder, identifier = self.folder / f"run{self.runs}", f"command{self.runs}"
+        folder.mkdir()
+        shutil.copytree(self.folder / "begun" / "data", folder / "data")
+        path = self.config(folder)
+        await self.ada.send(identifier, command)
+        status = await self.daemons.run(folder, path, at, END)
+        assert status == (-signal.SIGKILL if at else 0), (folder / "log").read_text()
+        async with running(read(path)) as clew:
+            await self.ada.reply_to(identifier)
+            store = clew.service.store
+            async with asyncio.timeout(DEADLINE_S):
+                seen = store.version
+                while (await store.counts(0.0))["outbox_pending"]:
+                    seen = await store.changed(seen, DEADLINE_S)
+            session = await store.current_session("mqtt:ada")
+            assert session is not None
+            assert await store.verify_session(session) == []
+        return self.state(folder, identifier), read_points(folder)
+
+    def state(self, folder: Path, identifier: str) -> State:
+        with contextlib.closing(sqlite3.connect(folder / "data" / "clew.db")) as db:
+            return State(
+                compactions=tuple(undone is not None for (undone,) in db.execute("SELECT undone_at FROM compactions ORDER BY rowid")),
+                pins=tuple(each for (each,) in db.execute("SELECT message FROM pins ORDER BY message")),
+                taken_back=tuple(each for (each,) in db.execute("SELECT message FROM retractions ORDER BY message")),
+                answers=tuple({reply["id"]: reply["text"] for reply in self.ada.to(identifier)}.values()),
+            )
+
+
+@contextlib.asynccontextmanager
+async def house(folder: Path, broker: Mosquitto) -> AsyncIterator[House]:
+    async with (
+        AnthropicEmulator(script=answer) as model,
+        Daemons.ready({}) as daemons,
+        Correspondent("ada").connected(broker.port) as ada,
+    ):
+        yield House(folder, broker, model, daemons, ada)
+
+
+def changed(before: State, after: State) -> Sequence[bool]:
+    return [getattr(before, name) != getattr(after, name) for name in ("compactions", "pins", "taken_back")]
+
+
+async def test_a_command_killed_at_any_point_takes_effect_once(tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43 P48
+    async with house(tmp_path, mosquitto) as home:
+        await home.begin()
+        begun = home.state(tmp_path / "begun", "")
+        for command in COMMANDS:
+            expected, points = await home.killed_at(command, 0)
+            print(command, expected.answers, points)
+            assert sum(changed(begun, expected)) == 1, command
+            assert len(expected.answers) == 1
+            for at in range(points.index("written accept") + 1, len(points) + 1):  # what is in front is any start
+                state, _ = await home.killed_at(command, at)
+                assert state == expected, f"{command}, killed at {at}: {points[at - 1]}"
