@@ -10,6 +10,7 @@ from clew.compactor import Compactor
 from clew.metrics import Metrics
 from clew.store import Boundary
 from clew.store.sqlite import SqliteStore
+from clew.supervise import unless_lasting
 
 log = structlog.get_logger()
 
@@ -36,7 +37,8 @@ class Upkeep:
     async def run(self) -> None:
         try:
             while True:
-                await self.look()
+                with unless_lasting():
+                    await self.look()
                 now = self._time.wall()
                 due = await self._store.next_boundary(now)
                 wait = EVERY if due is None else due - now
