@@ -1,6 +1,5 @@
 """One turn, start to end."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,9 +15,10 @@ from clew.context.text import clean
 from clew.fitting import Fitting, Measured, TurnView
 from clew.messages import Block, Text, Thinking, ToolCall, ToolResult, Usage
 from clew.metrics import Metrics
-from clew.model_call import ModelCaller, Spent, Stopped
+from clew.model_call import ModelCaller, Spent
 from clew.prompting import Decided, Prompter
 from clew.providers import Done, Provider, ProviderError
+from clew.stopping import Stop, Stopped
 from clew.store import Claim, LeaseLost, ModelCall, NewMessage, Outcome, Reply, Step, ToolState
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently
@@ -60,7 +60,7 @@ class _Turn:
     claim: Claim
     view: TurnView
     decided: Decided
-    stop: asyncio.Event
+    stop: Stop
     spent: Spent = field(default_factory=Spent)
     saved: tuple[int, int] = (0, 0)  # of the calls and cache entries in `spent`
     began: bool = False  # the prompt's state is written with the first step
@@ -89,7 +89,7 @@ class Agent:
         metrics: Metrics,
         warn: Warn,
         steering: frozenset[str],
-        stops: dict[str, asyncio.Event],
+        stops: dict[str, Stop],
     ) -> None:
         self._store = store
         self._settings = settings
@@ -194,27 +194,17 @@ class Agent:
     async def _finish_tools(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
         if turn.claim.risky:
             ran = [_switched_off(call) for call in calls]
-        elif (finished := await self._run_until_stopped(turn, calls)) is None:
-            await self._interrupted(turn, calls)
-            raise Stopped
         else:
-            ran = finished
+            try:
+                async with turn.stop.heeded():
+                    ran = await self._tools.run(calls, self._tool_context(turn))
+            except Stopped:
+                await self._interrupted(turn, calls)
+                raise
         now = self._time.wall()
         results = tuple(NewMessage("tool", (_result(each),), now) for each in ran)
         states = tuple(ToolState(r.call.id, r.call.name, r.call.arguments, "denied" if r.denied else "done", now) for r in ran)
         await self._record(turn, self._step(turn, results, tools=states))
-
-    async def _run_until_stopped(self, turn: _Turn, calls: Sequence[ToolCall]) -> list[Ran] | None:
-        """What the calls came to; None if the turn was stopped while they ran."""
-        running = asyncio.ensure_future(self._tools.run(calls, self._tool_context(turn)))
-        stopping = asyncio.ensure_future(turn.stop.wait())
-        try:
-            await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
-            return running.result() if running.done() else None
-        finally:
-            running.cancel()
-            stopping.cancel()
-            await asyncio.gather(running, stopping, return_exceptions=True)
 
     async def _interrupted(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
         """Store that nobody knows what came of these calls."""

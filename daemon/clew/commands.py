@@ -1,6 +1,5 @@
 """The commands people write in a chat: one table, one function each."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ from clew.errors import ClewError, StoreError
 from clew.messages import Message
 from clew.model_call import ModelCaller
 from clew.providers import Provider
+from clew.stopping import Stop
 from clew.store import Claim, Effect, PersonRole
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
@@ -43,7 +43,7 @@ class Rooms:
     threads: Threads
     provider: Provider
     caller: ModelCaller
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    stop: Stop = field(default_factory=Stop)
 
 
 @dataclass(frozen=True, slots=True)

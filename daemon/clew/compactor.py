@@ -25,10 +25,11 @@ from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
 from clew.messages import Text, Usage
 from clew.metrics import Metrics
-from clew.model_call import ModelCaller, Spent, Stopped
+from clew.model_call import ModelCaller, Spent
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
 from clew.providers.offline import summary as extract_summary
+from clew.stopping import Stop, Stopped
 from clew.store import Boundary, ModelCall, ViewRows
 from clew.store.sqlite import SqliteStore
 
@@ -112,7 +113,7 @@ class Compactor:
         shorten: Sequence[str] = (),
         payer: str = "",
         extract: bool = False,
-        stop: asyncio.Event | None = None,
+        stop: Stop | None = None,
     ) -> Outcome:
         """Compact a session now.
 
@@ -143,7 +144,7 @@ class Compactor:
         *,
         extract: bool = False,
         replaces: str | None = None,
-        stop: asyncio.Event | None = None,
+        stop: Stop | None = None,
     ) -> Outcome:
         started = self._time.steady()
         budget = await self._summary_tokens(rows)
@@ -321,7 +322,7 @@ class _Work:
     summary_tokens: int
     shorten: tuple[str, ...]
     replaces: str | None  # the newest compaction, if this one takes its place
-    stop: asyncio.Event | None
+    stop: Stop | None
 
     @property
     def ledger(self) -> Ledger:

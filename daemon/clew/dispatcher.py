@@ -11,7 +11,7 @@ from clew.agent import Agent, Plan, replies
 from clew.bus import LiveEvent, Replied
 from clew.clock import Time
 from clew.errors import StoreError, UsageError
-from clew.model_call import Stopped
+from clew.stopping import Stop, Stopped
 from clew.store import Claim, LeaseLost, Outcome
 from clew.store.sqlite import SqliteStore
 from clew.supervise import STORE_WAIT, patiently, unless_lasting
@@ -49,9 +49,7 @@ class Work:
 class Dispatcher:
     """Claims turns and runs them. stops: set for a turn that somebody stops; it has those that run."""
 
-    def __init__(
-        self, store: SqliteStore, work: Work, plan: Plan, show: Show, time: Time, owner: str, stops: dict[str, asyncio.Event]
-    ) -> None:
+    def __init__(self, store: SqliteStore, work: Work, plan: Plan, show: Show, time: Time, owner: str, stops: dict[str, Stop]) -> None:
         self._store = store
         self._work = work
         self._plan = plan
@@ -98,7 +96,7 @@ class Dispatcher:
             claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._work.merging, risky_first=waited)
             if claim is None:
                 return
-            self._stops[claim.turn] = stop = asyncio.Event()
+            self._stops[claim.turn] = stop = Stop()
             if claim.stopping:
                 stop.set()
             task = asyncio.create_task(self._run(claim, self._work), name=f"turn.{claim.turn}")

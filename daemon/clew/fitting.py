@@ -17,6 +17,7 @@ from clew.context.view import Rendered
 from clew.messages import Message
 from clew.prompting import Prompter, is_cold
 from clew.providers import Limits, Provider, Request
+from clew.stopping import Stop
 from clew.store import Claim, PromptState, Ratios, ViewRows
 from clew.store.sqlite import SqliteStore
 
@@ -39,14 +40,14 @@ class TurnView:
     rows: ViewRows
     messages: list[Message]
     ratios: Ratios
-    stop: asyncio.Event
+    stop: Stop
     failed: bool = False
     tokens: int = 0
     threshold: int = 0
     _rendered: tuple[int, view.Window] | None = field(default=None)  # of how many messages it was made, and it
 
     @classmethod
-    def of(cls, claim: Claim, rows: ViewRows, stop: asyncio.Event) -> "TurnView":
+    def of(cls, claim: Claim, rows: ViewRows, stop: Stop) -> "TurnView":
         return cls(claim, rows, list(rows.messages), rows.ratios, stop)
 
     @property

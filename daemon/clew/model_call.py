@@ -16,6 +16,7 @@ from clew.messages import Usage
 from clew.metrics import Metrics
 from clew.providers import RETRYABLE, Began, Delta, Done, Provider, ProviderError, backoff
 from clew.providers.breaker import Breaker
+from clew.stopping import Stop, Stopped
 from clew.store import CacheEntry, ModelCall
 
 log = structlog.get_logger()
@@ -25,10 +26,6 @@ TRIES = 4
 MAX_WAIT = 60.0
 """Seconds; the longest stated wait that is obeyed. A provider that asks for more is left to the fallback."""
 TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
-
-
-class Stopped(Exception):
-    """The turn was stopped while the model spoke."""
 
 
 @dataclass(slots=True)
@@ -68,7 +65,7 @@ class ModelCaller:
         session: str = "",
         repairs: Sequence[str] = (),
         spoken: Spoken | None = None,
-        stop: asyncio.Event | None = None,
+        stop: Stop | None = None,
         estimated: int = 0,
     ) -> Done:
         """Send a request, again where that may help. Every attempt is noted in `spent`. Raises ProviderError, Stopped.
@@ -80,6 +77,7 @@ class ModelCaller:
         marks = replace(marks, request=request)
         if repairs or mended:
             await self._tell(session, (*repairs, *mended))
+        stop = stop or Stop()
         for attempt in range(1, TRIES + 1):
             breaker = self.breakers.setdefault(provider.name, Breaker(self._time.steady))
             if left := breaker.wait():
@@ -99,7 +97,8 @@ class ModelCaller:
                 if error.kind not in RETRYABLE or attempt == TRIES or stated:
                     raise
                 log.warning("provider.retry", provider=provider.name, kind=error.kind, wait=round(wait, 2), err=str(error))
-                await _pause(wait, stop)
+                async with stop.heeded():
+                    await asyncio.sleep(wait)
         raise AssertionError("unreachable")
 
     async def _tell(self, session: str, repairs: Sequence[str]) -> None:
@@ -118,7 +117,7 @@ class ModelCaller:
         chain: Sequence[Prefix],
         payer: str,
         spoken: Spoken | None,
-        stop: asyncio.Event | None,
+        stop: Stop,
         spent: Spent,
         estimated: int,
     ) -> Done:
@@ -150,19 +149,10 @@ class ModelCaller:
             self._metrics.tokens.labels(provider, kind).inc(getattr(usage, kind))
 
 
-async def _consume(provider: Provider, marks: Marks, record: "_Record", spoken: Spoken | None, stop: asyncio.Event | None) -> Done:
+async def _consume(provider: Provider, marks: Marks, record: "_Record", spoken: Spoken | None, stop: Stop) -> Done:
     """The response, or Stopped as soon as `stop` is set: a model that thinks for minutes says nothing meanwhile."""
-    reading = asyncio.ensure_future(_read(provider, marks, record, spoken))
-    stopping = asyncio.ensure_future((stop or asyncio.Event()).wait())
-    try:
-        await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if not reading.done():
-            raise Stopped
-        return reading.result()
-    finally:
-        reading.cancel()
-        stopping.cancel()
-        await asyncio.gather(reading, stopping, return_exceptions=True)
+    async with stop.heeded():
+        return await _read(provider, marks, record, spoken)
 
 
 async def _read(provider: Provider, marks: Marks, record: "_Record", spoken: Spoken | None) -> Done:
@@ -179,18 +169,6 @@ async def _read(provider: Provider, marks: Marks, record: "_Record", spoken: Spo
                 case Done():
                     return event
     raise ProviderError("cut", "the response ended without an end", text_delivered=bool(text))
-
-
-async def _pause(seconds: float, stop: asyncio.Event | None) -> None:
-    if stop is None:
-        await asyncio.sleep(seconds)
-        return
-    try:
-        async with asyncio.timeout(seconds):
-            await stop.wait()
-    except TimeoutError:
-        return
-    raise Stopped
 
 
 class _Record:

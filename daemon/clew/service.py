@@ -33,6 +33,7 @@ from clew.prompting import Prompter
 from clew.providers import Provider
 from clew.recall import IndexRecall, RecallProvider
 from clew.scheduler import Scheduler
+from clew.stopping import Stop
 from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import supervise
@@ -90,7 +91,7 @@ class Service:
         self._owner = new_id()
         self._adapters: dict[str, Transport] = {}
         self._lines: dict[str, list[asyncio.Task[None]]] = {}
-        self._stops: dict[str, asyncio.Event] = {}
+        self._stops: dict[str, Stop] = {}
         self.hints = Hints(self.bus, self._adapters)
         self.owner = Owner(store, self._adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)

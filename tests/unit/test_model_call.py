@@ -17,7 +17,7 @@ from clew.context.view import head
 from clew.errors import StoreError
 from clew.messages import Text, ToolCall, ToolResult, Usage
 from clew.metrics import Metrics
-from clew.model_call import MAX_WAIT, TRIES, ModelCaller, Spent, Spoken, Stopped, Untold
+from clew.model_call import MAX_WAIT, TRIES, ModelCaller, Spent, Spoken, Untold
 from clew.providers import (
     RETRYABLE,
     Began,
@@ -33,6 +33,7 @@ from clew.providers import (
     Ttl,
     backoff,
 )
+from clew.stopping import Stop, Stopped
 from tests.threads import numbered
 
 NOW = 1_780_000_000.0
@@ -113,7 +114,7 @@ class Bench:
         self,
         *,
         spoken: Spoken | None = None,
-        stop: asyncio.Event | None = None,
+        stop: Stop | None = None,
         cached: bool = False,
         repairs: Sequence[str] = (),
         said: Sequence[PromptMessage] = (),
@@ -197,7 +198,7 @@ async def test_a_stated_wait_that_is_too_long_is_left_to_the_fallback() -> None:
 
 @pytest.mark.asyncio
 async def test_a_response_without_an_end_counts_as_cut_and_may_be_tried_again() -> None:
-    stop = asyncio.Event()
+    stop = Stop()
     bench = Bench(Scripted([[Began(), Delta("Hel"), stop.set]]))
     with capture_logs() as logs, pytest.raises(Stopped):
         await bench.call(stop=stop)  # stopped in the wait before the next try
@@ -207,7 +208,7 @@ async def test_a_response_without_an_end_counts_as_cut_and_may_be_tried_again() 
 
 @pytest.mark.asyncio
 async def test_stop_ends_a_call_whose_model_has_fallen_silent() -> None:
-    stop, never = asyncio.Event(), asyncio.Event()
+    stop, never = Stop(), asyncio.Event()
     provider = Scripted([[Began(Usage(input=9, cache_write=3)), Delta("Hel"), stop.set, never, Delta("lo"), ANSWER]])
     bench = Bench(provider)
     heard: list[str] = []
@@ -225,7 +226,7 @@ async def test_stop_ends_a_call_whose_model_has_fallen_silent() -> None:
 
 @pytest.mark.asyncio
 async def test_stop_ends_the_wait_before_the_next_try() -> None:
-    stop = asyncio.Event()
+    stop = Stop()
     provider = Scripted([[stop.set, error("overloaded", 50.0)]])
     with pytest.raises(Stopped):
         await Bench(provider).call(stop=stop)

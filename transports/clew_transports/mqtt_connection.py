@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
+from aiomqtt.types import PahoSocket
 from paho.mqtt.client import MQTT_ERR_SUCCESS, ConnectFlags, DisconnectFlags, MQTTMessage
 from paho.mqtt.client import Client as PahoClient
 from paho.mqtt.packettypes import PacketTypes
@@ -202,6 +203,24 @@ class Connection(aiomqtt.Client):
         self.session_present = flags.session_present
         self._max_packet = getattr(properties, "MaximumPacketSize", None)
         super()._on_connect(client, userdata, flags, reason_code, properties)
+
+    def _on_socket_register_write(self, client: PahoClient, userdata: Any, sock: PahoSocket) -> None:
+        """Something is to be written. Once connected, all runs in the loop and the socket nearly always has room: it is tried at the end of
+        this round. To have the loop watch the socket first, as aiomqtt does, costs more than the write."""
+        if self._connected.done():
+            self._loop.call_soon(self._write, client, userdata, sock)
+        else:
+            super()._on_socket_register_write(client, userdata, sock)
+
+    def _write(self, client: PahoClient, userdata: Any, sock: PahoSocket) -> None:
+        try:
+            client.loop_write()
+        except Exception as error:
+            if not self._disconnected.done():
+                self._disconnected.set_exception(error)
+            return
+        if client.want_write() and client.socket() is sock:
+            super()._on_socket_register_write(client, userdata, sock)
 
     def _on_message(self, client: PahoClient, userdata: Any, message: MQTTMessage) -> None:
         if message.qos == 0 and len(self._packets) >= MAX_WAITING_QOS0:

@@ -198,33 +198,30 @@ def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str]) -> 
     M1 the base; M2 the last of notes and summary; M4 the last block that is not recall; M3 the deepest block in front of it whose
     prefix is in `cached` (hashes of unexpired entries), left out if there is none.
     """
-    found: dict[tuple[str, tuple[int, int]], tuple[str, Prefix]] = {}
-
-    def put(label: str, prefix: Prefix | None) -> None:
-        if prefix is not None:
-            key = (
-                "messages" if prefix.segment == "messages" else "tools" if prefix.segment == "tools" else "system",
-                prefix.place,
-            )
-            found.setdefault(key, (label, prefix))
-
-    messages = [prefix for prefix in chain if prefix.segment == "messages" and prefix.markable]
-    put("M1", _last(chain, ("base",)))
-    put("M2", _last(chain, ("notes", "summary")))
-    put("M3", next((prefix for prefix in reversed(messages) if prefix.hash in cached), None))
-    put("M4", messages[-1] if messages else None)
-    order = {prefix.hash: index for index, prefix in enumerate(chain)}
-    marked = tuple(sorted(found.values(), key=lambda pair: order[pair[1].hash]))
-    places = set(found)
-    system = tuple(replace(b, marked=("system", (i, 0)) in places) for i, b in enumerate(request.system))
-    changed = tuple(
-        replace(m, marked=tuple(b for b in range(len(m.blocks)) if ("messages", (i, b)) in places)) for i, m in enumerate(request.messages)
+    messages = [index for index, prefix in enumerate(chain) if prefix.segment == "messages" and prefix.markable]
+    wanted = (
+        ("M1", _last(chain, ("base",))),
+        ("M2", _last(chain, ("notes", "summary"))),
+        ("M3", next((index for index in reversed(messages) if chain[index].hash in cached), None)),
+        ("M4", messages[-1] if messages else None),
     )
-    return Marks(replace(request, system=system, messages=changed), marked)
+    labels: dict[int, str] = {}
+    for label, index in wanted:
+        if index is not None:
+            labels.setdefault(index, label)
+    marked = tuple((labels[index], chain[index]) for index in sorted(labels))
+    system, changed = list(request.system), list(request.messages)
+    for _, prefix in marked:
+        place, block = prefix.place
+        if prefix.segment == "messages":
+            changed[place] = replace(changed[place], marked=(*changed[place].marked, block))
+        else:
+            system[place] = replace(system[place], marked=True)
+    return Marks(replace(request, system=tuple(system), messages=tuple(changed)), marked)
 
 
-def _last(chain: Sequence[Prefix], segments: tuple[str, ...]) -> Prefix | None:
-    return next((prefix for prefix in reversed(chain) if prefix.segment in segments), None)
+def _last(chain: Sequence[Prefix], segments: tuple[str, ...]) -> int | None:
+    return next((index for index in reversed(range(len(chain))) if chain[index].segment in segments), None)
 
 
 # Sizes -----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from typing import Literal
 
 from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult
@@ -164,16 +165,21 @@ def head(zone: tzinfo, zone_name: str, *, direct: bool) -> Head:
 
     zone_name: stands in each head where the base prompt does not name the zone, empty otherwise.
     """
-    tail = f" {zone_name}" if zone_name else ""
 
     def of(message: Message) -> str:
-        local = datetime.fromtimestamp(message.at, zone)
-        offset = local.strftime("%z")
-        stamp = f"[{local:%a %Y-%m-%d %H:%M} {offset[:3]}:{offset[3:5]}{tail}]"
+        stamp = _stamp(message.at, zone, zone_name)
         name = message.sender_name or message.sender
         return stamp if direct or not name else f"{stamp} {name}:"
 
     return of
+
+
+@lru_cache(maxsize=4096)
+def _stamp(at: float, zone: tzinfo, zone_name: str) -> str:
+    local = datetime.fromtimestamp(at, zone)
+    offset = local.strftime("%z")
+    tail = f" {zone_name}" if zone_name else ""
+    return f"[{local:%a %Y-%m-%d %H:%M} {offset[:3]}:{offset[3:5]}{tail}]"
 
 
 _HEAD = re.compile(r"\A(?:\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d\d-\d\d \d\d:\d\d [+-]\d\d:\d\d[^\]\n]{0,60}\]\s*)+")

@@ -79,9 +79,7 @@ def _stored_id(item: Inbound, verdict: Verdict) -> str:
 
 def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
     found = people.find(db, item.identity)
-    db.execute("DELETE FROM access_requests WHERE state = 'open' AND created < ?", (now - REQUEST_DAYS * 86400,))
-    request = db.execute("SELECT state FROM access_requests WHERE identity = ?", (item.identity,)).fetchone()
-    open_requests = db.execute("SELECT count(*) FROM access_requests WHERE state = 'open'").fetchone()[0]
+    request, open_requests = (None, 0) if found else _requests(db, item.identity, now)
     chat = db.execute("SELECT id, session FROM chats WHERE address = ?", (str(item.address),)).fetchone()
     chat_id, session = chat or (None, None)
     queued = db.execute("SELECT count(*) FROM inbox WHERE chat = ? AND state = 'new'", (chat_id,)).fetchone()[0]
@@ -90,12 +88,19 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
     return Sender(
         person=found[0] if found else None,
         role=found[1] if found else None,  # type: ignore[arg-type]  # checked by the table
-        request=request[0] if request else None,
+        request=request,  # type: ignore[arg-type]  # checked by the table
         queued=queued,
         open_requests=open_requests,
         running=running[0] if running else None,
         approval=approval[0] if approval else None,
     )
+
+
+def _requests(db: sqlite3.Connection, identity: str, now: float) -> tuple[str | None, int]:
+    """(the state of a stranger's own request for access, how many are open); those that nobody answered are forgotten first."""
+    db.execute("DELETE FROM access_requests WHERE state = 'open' AND created < ?", (now - REQUEST_DAYS * 86400,))
+    own = db.execute("SELECT state FROM access_requests WHERE identity = ?", (identity,)).fetchone()
+    return own[0] if own else None, db.execute("SELECT count(*) FROM access_requests WHERE state = 'open'").fetchone()[0]
 
 
 def _note_request(db: sqlite3.Connection, item: Inbound, verdict: Verdict, now: float) -> None:
@@ -153,11 +158,15 @@ def _newcomer(db: sqlite3.Connection, item: Inbound, now: float) -> str:
 def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> int:
     """The chat of an arrival, made if it is new; its person or its members are brought up to date."""
     owner = person if item.direct else None
-    chat: int = db.execute(
-        "INSERT INTO chats (address, transport, direct, person, created) VALUES (?, ?, ?, ?, ?)"
-        " ON CONFLICT (address) DO UPDATE SET person = excluded.person RETURNING id",
-        (str(item.address), item.address.transport, int(item.direct), owner, now),
-    ).fetchone()[0]
+    known = db.execute("SELECT id, person FROM chats WHERE address = ?", (str(item.address),)).fetchone()
+    if known and known[1] == owner:
+        chat: int = known[0]
+    else:
+        chat = db.execute(
+            "INSERT INTO chats (address, transport, direct, person, created) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (address) DO UPDATE SET person = excluded.person RETURNING id",
+            (str(item.address), item.address.transport, int(item.direct), owner, now),
+        ).fetchone()[0]
     if not item.direct:
         db.execute(
             "INSERT INTO chat_members (chat, person, joined) SELECT ?, ?, ? WHERE NOT EXISTS"

@@ -45,9 +45,18 @@ class _Write:
         self.look = look
         self.future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
 
-    def fail(self, error: BaseException) -> None:
-        self.future.set_exception(error)
-        self.future.exception()  # whoever waited may have been cancelled, and asyncio would complain of an error that nobody looked at
+    def settle(self, value: object, failure: BaseException | None) -> None:
+        if self.future.done():  # whoever waited was cancelled
+            return
+        if failure is None:
+            self.future.set_result(value)
+        else:
+            self.future.set_exception(failure)
+            self.future.exception()  # whoever waits may be cancelled yet, and asyncio would complain of an error that nobody looked at
+
+
+Done = tuple[list[tuple[object, BaseException | None]], int]
+"""(the results of a group of writes: value or failure; the number of commits it took, one or none)."""
 
 
 class Database:
@@ -64,9 +73,9 @@ class Database:
             self._readers.put_nowait(reader)
         self._all = [*readers, writer]
         self._waiting: list[_Write] = []
-        self._wake = asyncio.Event()
+        self._group: list[_Write] = []  # those that are being committed
         self._closing = False
-        self._loop = asyncio.create_task(self._write_groups(), name="store.writer")
+        self._loop = asyncio.get_running_loop()
         self.commits = 0
         self.failure: StoreError | None = None
         self.failed = asyncio.Event()  # a write failed for a reason that lies outside of it; cleared by whoever watches
@@ -131,62 +140,44 @@ class Database:
     async def close(self) -> None:
         """Commit what still waits, then close."""
         self._closing = True
-        self._wake.set()
-        await asyncio.gather(self._loop, return_exceptions=True)
-        for write in self._waiting:
-            write.fail(_closed())
+        while self._group:
+            await _run(self._writer, lambda _: None)  # comes after what is being committed
         for connection in self._all:
             await connection.close()
 
     async def _enqueue(
         self, run: Callable[[sqlite3.Connection], T], relaxed: bool, look: Callable[[sqlite3.Connection], Look] | None = None
     ) -> T:
-        if self._closing or self._loop.done():
-            raise _closed()
+        if self._closing:
+            raise StoreError("The store is closed.", lasting=True)
         write = _Write(run, relaxed, look)
         self._waiting.append(write)
-        self._wake.set()
-        return cast(T, await asyncio.shield(write.future))
+        if not self._group:
+            self._commit_next()
+        return cast(T, await write.future)  # cancelling this wait cancels the future, not the write
 
-    async def _write_groups(self) -> None:
-        while self._waiting or not self._closing:
-            await self._wake.wait()
-            group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
-            if not (self._waiting or self._closing):
-                self._wake.clear()
-            if group:
-                await self._commit(group)
+    def _commit_next(self) -> None:
+        """Hand the writes that wait to the writer's thread, which calls back: a task and a future between them would cost as much again."""
+        self._group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+        if self._group:
+            db, group = self._writer._conn, self._group
+            self._writer._tx.put_nowait((None, lambda: self._loop.call_soon_threadsafe(self._committed, _outcome(db, group))))
 
-    async def _commit(self, group: list[_Write]) -> None:
-        try:
-            results = await self._commit_patiently(group)
-        except BaseException as error:
-            told = _for_people(error) if isinstance(error, Exception) else _closed()
+    def _committed(self, outcome: "Done | BaseException") -> None:
+        group = self._group
+        self._commit_next()
+        if isinstance(outcome, BaseException):
+            told = _for_people(outcome)
             if isinstance(told, StoreError):
                 self.failure = told
                 self.failed.set()
             for write in group:
-                if not write.future.done():
-                    write.fail(told)
-            if not isinstance(error, Exception):
-                raise
+                write.settle(None, told)
             return
+        results, commits = outcome
+        self.commits += commits
         for write, (value, failure) in zip(group, results, strict=True):
-            if failure is not None:
-                write.fail(failure)
-            else:
-                write.future.set_result(value)
-
-    async def _commit_patiently(self, group: list[_Write]) -> list[tuple[object, BaseException | None]]:
-        for tries in range(LOCKED_TRIES, 0, -1):
-            try:
-                results, committed = await _run(self._writer, _carry_out, group)
-                self.commits += committed
-                return results
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or tries == 1:
-                    raise
-        raise AssertionError("unreachable")
+            write.settle(value, failure)
 
 
 async def _connect(path: Path, read_only: bool, index: Indexer) -> aiosqlite.Connection:
@@ -216,6 +207,13 @@ async def _run(
     return cast(T, await hop(function, connection._conn, *args, **kwargs))
 
 
+def _outcome(db: sqlite3.Connection, group: list[_Write]) -> Done | BaseException:
+    try:
+        return _carry_out(db, group)
+    except BaseException as error:
+        return error
+
+
 def _snapshot(db: sqlite3.Connection, run: Callable[[sqlite3.Connection], T]) -> T:
     db.execute("BEGIN")
     try:
@@ -224,12 +222,21 @@ def _snapshot(db: sqlite3.Connection, run: Callable[[sqlite3.Connection], T]) ->
         db.execute("COMMIT")
 
 
-def _carry_out(db: sqlite3.Connection, group: list[_Write]) -> tuple[list[tuple[object, BaseException | None]], int]:
-    """(the results of a group, the number of commits it took: one or none)."""
+def _carry_out(db: sqlite3.Connection, group: list[_Write]) -> Done:
     seen = [write.look(db) if write.look else (True, None) for write in group]
     todo = [write for write, (go, _) in zip(group, seen, strict=True) if go]
-    done = iter(_transact(db, todo) if todo else ())
+    done = iter(_transact_patiently(db, todo) if todo else ())
     return [next(done) if go else (value, None) for go, value in seen], int(bool(todo))
+
+
+def _transact_patiently(db: sqlite3.Connection, group: list[_Write]) -> list[tuple[object, BaseException | None]]:
+    for tries in range(LOCKED_TRIES, 0, -1):
+        try:
+            return _transact(db, group)
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or tries == 1:
+                raise
+    raise AssertionError("unreachable")
 
 
 def _transact(db: sqlite3.Connection, group: list[_Write]) -> list[tuple[object, BaseException | None]]:
@@ -286,16 +293,12 @@ def _damaged(error: BaseException) -> bool:
     return isinstance(error, sqlite3.DatabaseError) and ("malformed" in str(error) or "not a database" in str(error))
 
 
-def _for_people(error: Exception) -> Exception:
+def _for_people(error: BaseException) -> BaseException:
     if _damaged(error):
         return StoreError(f"The store cannot be read ({error}).", hint=DAMAGED, lasting=True)
     if _outside(error):
         return StoreError(f"The store cannot be used just now ({error}).", hint="Check the disk's free space and the file's owner.")
     return error
-
-
-def _closed() -> StoreError:
-    return StoreError("The store is closed.", lasting=True)
 
 
 # Migrations ------------------------------------------------------------------------------------------------------

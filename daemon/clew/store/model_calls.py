@@ -64,14 +64,10 @@ def put_cache(db: sqlite3.Connection, entries: Sequence[CacheEntry]) -> None:
     )
 
 
-def cached(db: sqlite3.Connection, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
-    """Which of these prefixes the provider still holds."""
-    rows = db.execute(
-        "SELECT provider, model, hash, tokens, ttl, expires FROM cache_entries"
-        " WHERE provider = ? AND model = ? AND expires > ? AND hash IN (SELECT value FROM json_each(?))",
-        (provider, model, now, json.dumps(hashes)),
-    )
-    return {row[2]: CacheEntry(*row) for row in rows}
+def cache(db: sqlite3.Connection) -> list[CacheEntry]:
+    """All prefixes that some provider may still hold."""
+    rows = db.execute("SELECT provider, model, hash, tokens, ttl, expires FROM cache_entries")
+    return [CacheEntry(*row) for row in rows]
 
 
 def expire_cache(db: sqlite3.Connection, now: float) -> None:

@@ -54,6 +54,7 @@ from clew.store import (
 from clew.store.changes import Changes
 from clew.store.database import Database
 from clew.store.indexing import Indexer
+from clew.store.prefix_cache import PrefixCache
 from clew.transport import Address, Delivery, Inbound, Receipt
 
 LONGEST_LOG = 16 * 2**20
@@ -72,6 +73,7 @@ class SqliteStore:
         self._path = path
         self._db = database
         self._index = index
+        self._prefixes = PrefixCache(())
         self._any = Changes()
         self.arrivals = Changes()
         self.deliveries = defaultdict[str, Changes](Changes)
@@ -83,6 +85,7 @@ class SqliteStore:
         store = cls(path, await Database.open(path, now, index, read_only=read_only), index)
         if not read_only and not await store._db.read(index.is_current):
             await store._db.write(store._rebuild_index)
+        store._prefixes.add(await store._db.read(model_calls.cache))
         return store
 
     def _rebuild_index(self, db: sqlite3.Connection) -> None:
@@ -137,10 +140,13 @@ class SqliteStore:
         return await self._db.write_if(lambda db: (turns.steerable(db, claim.turn), nothing), turns.steer, claim, now)
 
     async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
-        return await self._db.write(turns.record, claim, step)
+        messages = await self._db.write(turns.record, claim, step)
+        self._prefixes.add(step.cache)
+        return messages
 
     async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
         result, waiting = await self._db.write(turns.finish, claim, outcome, replies, now)
+        self._prefixes.add(outcome.step.cache)
         sending = {reply.address.transport for reply in replies if not reply.instant}
         self._notify(*([self.arrivals] if waiting else []), *(self.deliveries[each] for each in sending))
         return result
@@ -163,10 +169,12 @@ class SqliteStore:
         return await self._db.read(compactions.view, session)
 
     async def cached(self, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
-        return await self._db.read(model_calls.cached, provider, model, hashes, now)
+        """Those of these prefixes that the provider still holds."""
+        return self._prefixes.held(provider, model, hashes, now)
 
     async def expire_cache(self, now: float) -> None:
         await self._db.write_relaxed(model_calls.expire_cache, now)
+        self._prefixes.expire(now)
 
     async def before_summary(self, session: str) -> tuple[ViewRows, Compaction, Compaction] | None:
         return await self._db.read(compactions.before_summary, session)

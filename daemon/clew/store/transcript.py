@@ -80,10 +80,10 @@ def _index(db: sqlite3.Connection, number: int, chat: int, text: str, *, delete:
         )
     else:
         db.execute("INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)", (number, indexed, scope_term(chat)))
-    db.executemany(
-        "INSERT INTO document_frequency (term, messages) VALUES (?, ?)"
+    db.execute(
+        "INSERT INTO document_frequency (term, messages) SELECT value, ? FROM json_each(?) WHERE true"
         " ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages",
-        [(term, step) for term in sorted(set(tokens(indexed)))],
+        (step, json.dumps(sorted(set(tokens(indexed))), ensure_ascii=False)),
     )
 
 

@@ -156,9 +156,9 @@ def _start(
 def _take_in(db: sqlite3.Connection, session: str, chat: int, turn: str, items: tuple[Item, ...], now: float) -> tuple[Message, ...]:
     """Append the user messages of inbox rows, their attachments with them."""
     stored = transcript.append(db, session, chat, turn, [_spoken(db, item, now) for item in items])
-    db.executemany(
-        "UPDATE attachments SET message = ? WHERE inbox = ?", [(message.id, item.id) for message, item in zip(stored, items, strict=True)]
-    )
+    for message, item in zip(stored, items, strict=True):
+        if len(message.blocks) > 1:
+            db.execute("UPDATE attachments SET message = ? WHERE inbox = ?", (message.id, item.id))
     return stored
 
 
@@ -248,10 +248,11 @@ def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequ
         "UPDATE inbox SET state = ?, reason = ? WHERE turn = ?",
         ("failed" if outcome.state == "failed" else "answered", outcome.error, claim.turn),
     )
-    db.execute(
-        "UPDATE job_runs SET outcome = ?, note = ?, turn = ? WHERE (job, instant) IN (SELECT job, instant FROM inbox WHERE turn = ?)",
-        ("failed" if outcome.state == "failed" else "done", outcome.error, claim.turn, claim.turn),
-    )
+    if any(item.job for item in claim.items):
+        db.execute(
+            "UPDATE job_runs SET outcome = ?, note = ?, turn = ? WHERE (job, instant) IN (SELECT job, instant FROM inbox WHERE turn = ?)",
+            ("failed" if outcome.state == "failed" else "done", outcome.error, claim.turn, claim.turn),
+        )
     if outcome.boundary:
         boundaries.put(db, claim.session, outcome.boundary)
     for effect in outcome.effects:
