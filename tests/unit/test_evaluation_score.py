@@ -10,7 +10,7 @@ from clew.evaluation.invented import invented, said
 from clew.evaluation.key import Item
 from clew.evaluation.score import FAULTS, Score, score
 from clew.evaluation.statement import Statement, statements
-from clew.evaluation.wording import holds, plain, satisfies, sentences
+from clew.evaluation.wording import holds, plain, satisfies, sentences, shared
 from clew.messages import Message, Text, ToolCall, ToolResult
 from clew.store import Compaction
 
@@ -121,6 +121,10 @@ def test_a_task_that_was_done_and_stands_there_as_open_is_stale() -> None:
     assert scored({**ENTRIES, "done": closed}).faults == ()
 
 
+def test_part_of_a_rule_is_not_taken_for_its_reverse() -> None:
+    assert scored({**ENTRIES, "part": Entry("fact", "She wants to restart a backup.", speaker="Ruth", sources=("m2",))}).faults == ()
+
+
 def test_a_decision_without_its_reason_is_lost() -> None:
     assert fates(scored(changed("immich", reason="")))["immich"] == "lost"
 
@@ -200,6 +204,13 @@ def test_words_and_numbers_are_found_whole(text: str, wanted: str, found: bool) 
 def test_each_group_needs_one() -> None:
     assert satisfies("a b", [("a", "x"), ("b",)])
     assert not satisfies("a b", [("a",), ("c", "d")])
+
+
+@pytest.mark.parametrize(
+    ("quote", "text", "share"), [("a b c d", "D c.", 0.5), ("柿の木は切らない", "柿の木は切る", 5 / 8), ("…", "a", 0.0)]
+)
+def test_shared_words(quote: str, text: str, share: float) -> None:
+    assert shared(quote, text) == pytest.approx(share)
 
 
 def test_dates_end_no_sentence() -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 from clew.evaluation.invented import invented
 from clew.evaluation.key import Item
 from clew.evaluation.statement import Statement
-from clew.evaluation.wording import NEGATION, holds, plain, satisfies, sentences
+from clew.evaluation.wording import NEGATION, holds, plain, satisfies, sentences, shared
 
 Fate = Literal["kept", "listed", "lost"]
 Told = Literal["right", "wrong", "untold"]
@@ -16,6 +16,8 @@ Fault = Literal["speaker", "certainty", "negation", "stale", "source", "invented
 """An entry that gives somebody else's name to what was said; a guess that became a fact, or the reverse; a rule without its "not";
 what was done or corrected and stands there as if it were not; an entry that cites only messages that do not hold it; an entry with an
 identifier, number, quoted name or negation that its sources do not hold."""
+MOST = 0.6
+"""The share of a rule's words that an entry repeats if it is the rule, less its "not"."""
 FAULTS: tuple[Fault, ...] = ("speaker", "certainty", "negation", "stale", "source", "invented")
 _HEDGED = ("guessed", "hypothetical")
 _MODEL = frozenset({"assistant", "clew", "model", "tool"})
@@ -148,7 +150,8 @@ def _reversed(statement: Statement, item: Item) -> bool:
     """Whether a statement says what a rule is about and leaves out its negation."""
     rest = [group for group in item.need if not any(NEGATION.search(each) for each in group)]
     about = bool(rest) and len(rest) < len(item.need) and satisfies(statement.words, rest)
-    return about and not satisfies(statement.words, item.need) and not NEGATION.search(statement.words)
+    denies = satisfies(statement.words, item.need) or NEGATION.search(statement.words)
+    return about and not denies and shared(item.quote, statement.words) >= MOST
 
 
 def _open_task(statement: Statement, item: Item) -> bool:

@@ -8,6 +8,7 @@ from functools import lru_cache
 _SAME = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "–": "-", "—": "-", "\u00ad": None})
 _LETTER = "0-9A-Za-z_À-ɏ"
 _INFLECTED = re.compile(rf"[{_LETTER}]*[A-Za-zÀ-ɏ]{{5,}}\Z")
+_WORD = re.compile(rf"[{_LETTER}]+|[^\W{_LETTER}]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？])|\n+")
 
 NEGATION = re.compile(
@@ -51,3 +52,10 @@ def satisfies(text: str, need: Iterable[Iterable[str]]) -> bool:
 
 def sentences(text: str) -> list[str]:
     return [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
+
+
+def shared(quote: str, text: str) -> float:
+    """The share of the words of `quote` (of its characters, where it has no Latin letters) that stand in `text`."""
+    units = set(_WORD.findall(plain(quote)))
+    there = set(_WORD.findall(plain(text)))
+    return len(units & there) / len(units) if units else 0.0
