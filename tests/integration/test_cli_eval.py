@@ -99,6 +99,14 @@ def test_wrong_usage_is_2_and_says_what_there_is(capsys: pytest.CaptureFixture[s
     assert said in err
 
 
+def test_a_summariser_that_is_not_there_is_said_at_once(capsys: pytest.CaptureFixture[str], config: str) -> None:
+    with Path(config).open("a") as file:
+        file.write("providers:\n  gone: {kind: openai, base_url: 'http://127.0.0.1:9/v1', model: any}\n")
+    code, out, err = called(capsys, "--provider", "gone", "--config", config)
+    assert (code, out) == (1, "")
+    assert err == "clew: the provider gone does not answer.\n`clew doctor` says more.\n"
+
+
 @pytest.mark.asyncio
 async def test_a_session_of_ones_own_is_measured_and_left_alone(tmp_path: Path) -> None:
     said = [(role, (Text(f"Invoice R-20{n:02}: {SECRET}, never pay it twice."),)) for n in range(12) for role in ("user", "assistant")]

@@ -1,5 +1,6 @@
 """`clew eval`: how well clew does its work, measured."""
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from clew.cli.options import asynchronous, config_option, json_option, log_to_st
 from clew.cli.output import harmless, print_json, print_table
 from clew.cli.reading import reading
 from clew.config import Config
-from clew.errors import UsageError
+from clew.errors import ClewError, UsageError
 from clew.evaluation import transcript as transcripts
 from clew.evaluation.figures import ALL, figures
 from clew.evaluation.key import CATEGORIES, guessed
@@ -62,7 +63,9 @@ async def compaction(
     chosen = _keyed(await _transcripts(config, folder, jsonl, session, threads))
     summariser = await _summariser(config, provider)
     try:
-        runs = [await replay(each, summariser, config.agent.compression, compactions) for each in chosen]
+        if not (summariser.configured and await summariser.answers()):
+            raise ClewError(f"the provider {summariser.name} does not answer.", hint="`clew doctor` says more.")
+        runs = [await _run(each, summariser, config, compactions) for each in chosen]
     finally:
         await summariser.close()
     measured = figures(runs, summariser.name, summariser.model, config.agent.compression.summary_tokens)
@@ -74,6 +77,12 @@ async def compaction(
     _print(measured)
     for run in runs if show else ():
         _print_texts(run)
+
+
+async def _run(transcript: Transcript, summariser: Provider, config: Config, compactions: int) -> Run:
+    if sys.stderr.isatty():  # with a model a thread takes minutes
+        click.echo(f"compacting {harmless(transcript.name)} …", err=True)
+    return await replay(transcript, summariser, config.agent.compression, compactions)
 
 
 async def _transcripts(
