@@ -94,7 +94,7 @@ async def seed(folder: Path, messages: int) -> None:
     (folder / "data").mkdir(parents=True)
     store = await SqliteStore.open(folder / "data" / "clew.db", 1.0)
     try:
-        await store.sync_people({"ada": Person("ada", "member", None, ("mqtt:ada",))}, None, 1.0)
+        await store.sync({"ada": Person("ada", "member", None, ("mqtt:ada",))}, None, (), 1.0)
         session = await store.open_chat(Inbound("", Address("mqtt", "ada"), "ada", ""), "ada", 1.0)
     finally:
         await store.close()

@@ -245,6 +245,7 @@ class Agent:
                 return await self._call_with(turn, provider)
             except ProviderError as error:
                 log.warning("provider.fallback", provider=provider.name, kind=error.kind, err=str(error))
+                self._metrics.fallbacks.labels(provider.name).inc()
         return await self._call_with(turn, last)
 
     async def _call_with(self, turn: _Turn, provider: Provider) -> Done:

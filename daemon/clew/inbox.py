@@ -69,6 +69,8 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
         return _refusal(f"it has {size:,} bytes, and {limits.message_bytes:,} are the most I take", "changed")
     if not item.text.strip() and not item.attachments:
         return _refusal("it is empty", "changed")
+    if too_big := next((each for each in item.attachments if each.size > limits.attachment_bytes), None):
+        return _refusal(f"its attachment has {too_big.size:,} bytes, and {limits.attachment_bytes:,} are the most I take", "changed")
     if item.kind != "message":
         return Verdict(kind=item.kind)
     if first_word(item.text) in CONTROL:

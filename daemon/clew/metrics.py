@@ -17,6 +17,7 @@ class Metrics:
         self.turns = Counter("clew_turns", "Turns by how they ended", ["outcome"], registry=registry)
         self.tokens = Counter("clew_model_tokens", "Tokens of model calls", ["provider", "kind"], registry=registry)
         self.model_errors = Counter("clew_model_errors", "Failed model calls", ["provider", "kind"], registry=registry)
+        self.fallbacks = Counter("clew_model_fallbacks", "Calls that were left to the next provider", ["provider"], registry=registry)
         self.breaker_open = Gauge("clew_provider_breaker_open", "1 while a provider is left alone", ["provider"], registry=registry)
         self.compactions = Counter("clew_compactions", "Compactions", ["trigger", "outcome"], registry=registry)
         self.recall_seconds = Histogram(

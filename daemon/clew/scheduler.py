@@ -82,11 +82,9 @@ class Scheduler:
         self._timers = AsyncIOScheduler(timezone=UTC)
         self._looking: asyncio.Task[None] | None = None
 
-    async def sync(self) -> None:
-        """Bring the stored jobs in line with the config; a changed entry starts its clock anew."""
-        now = self._time.wall()
-        jobs = [Job(each.name, each.model_dump_json(), True, self._first(each, now)) for each in self._entries]
-        await self._store.sync_jobs(jobs, now)
+    def jobs(self, now: float) -> list[Job]:
+        """The jobs of the config as they are stored; one whose entry changed begins its clock anew."""
+        return [Job(each.name, each.model_dump_json(), True, self._first(each, now)) for each in self._entries]
 
     def _first(self, entry: Entry, now: float) -> float | None:
         """The first instant of an entry that is new: an `at` that has just passed counts too, and one long ago is said to be missed."""

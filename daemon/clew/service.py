@@ -19,7 +19,7 @@ from clew.boundaries import Boundaries
 from clew.bus import Bus
 from clew.clock import Time, new_id
 from clew.compactor import Compactor
-from clew.config import Config, TransportSection
+from clew.config import Config
 from clew.delivery import Delivering, Hints
 from clew.dispatcher import Dispatcher, Work
 from clew.errors import ClewError
@@ -36,7 +36,7 @@ from clew.scheduler import Scheduler
 from clew.stopping import Stop
 from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
-from clew.supervise import supervise
+from clew.supervise import patiently, supervise
 from clew.threads import Threads
 from clew.tools import sessions
 from clew.tools.runner import ToolRunner
@@ -96,20 +96,24 @@ class Service:
         self.owner = Owner(store, self._adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)
         for name, section in sections(config).items():
-            self._add(name, section)
-        self._compose(config, providers, summariser)
+            self._add(name, build_transport(section))
+        self._compose(config, providers, summariser, self._scheduler(config))
         self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self._owner, self._stops)
 
-    def _add(self, name: str, section: TransportSection) -> None:
-        transport = build_transport(section)
+    def _add(self, name: str, transport: Transport) -> None:
         self._adapters[name] = transport
+        self.metrics.transport_up.labels(name).set(0)
         self.transports[name] = Running(transport, False, "starting", self.time.wall())
         if not transport.capabilities.instant:
             self.delivering[name] = Delivering(name, transport, self.store, self.time, self.metrics, self._owner)
 
-    def _compose(self, config: Config, providers: list[Provider], summariser: Provider) -> None:
+    def _scheduler(self, config: Config) -> Scheduler:
+        return Scheduler(self.store, self.time, zone_name(config), self.metrics, config.schedule)
+
+    def _compose(self, config: Config, providers: list[Provider], summariser: Provider, scheduler: Scheduler) -> None:
         """Make everything that follows from the config alone."""
         self.config = config
+        self.scheduler = scheduler
         self.providers = providers
         self.zone = zone = zone_name(config)
         store, agent = self.store, config.agent
@@ -147,7 +151,6 @@ class Service:
             self._together() if agent.while_busy == "steer" else frozenset(),
             self._stops,
         )
-        self.scheduler = Scheduler(store, self.time, zone, self.metrics, config.schedule)
         self._decide = decider(config.access.unknown, config.limits, pairing_code)
 
     def _together(self) -> frozenset[str]:
@@ -156,7 +159,7 @@ class Service:
 
     def _work(self) -> Work:
         """What new turns are run with."""
-        rooms = commands.Rooms(self.store, self.compactor, self.threads, self.providers[0], self.caller)
+        rooms = commands.Rooms(self.store, self.compactor, self.threads, self.providers, self.caller)
         merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
         return Work(self.agent, rooms, merging, self.config.limits.turns_at_once)
 
@@ -188,16 +191,15 @@ class Service:
                 stack.push_async_callback(provider.close)
                 await provider.prepare()
             service = cls(config, store, providers, summariser, time, stack)
-            await service._sync()
+            await service._sync(config, service.scheduler)
             await service._recover()
             service.listening = await stack.enter_async_context(serve(service)) if serve else None
             async with service._tasks(remote):
                 yield service
 
-    async def _sync(self) -> None:
-        people, local = people_of(self.config)
-        await self.store.sync_people(people, local, self.time.wall())
-        await self.scheduler.sync()
+    async def _sync(self, config: Config, scheduler: Scheduler) -> None:
+        now = self.time.wall()
+        await self.store.sync(*people_of(config), scheduler.jobs(now), now)
 
     async def _recover(self) -> None:
         safe = frozenset(name for name, each in self.transports.items() if each.transport.capabilities.idempotent_send)
@@ -240,7 +242,10 @@ class Service:
         await cancelled([receiving])
 
     async def reload(self, config: Config) -> None:
-        """Take over a new, valid config. Turns that run end with the one they began with; only transports that changed are restarted."""
+        """Take over a new, valid config, whole or not at all: all that can fail comes before the first change.
+
+        Turns that run end with the one they began with; only transports that changed are restarted.
+        """
         fixed = [key for key in FIXED if getattr(config, key) != getattr(self.config, key)]
         if fixed:
             log.warning("config.needs_restart", keys=fixed)
@@ -250,21 +255,23 @@ class Service:
             self._closing.push_async_callback(provider.close)
             await provider.prepare()
         before, after = sections(self.config), sections(config)
+        changed = {name: build_transport(section) for name, section in after.items() if section != before.get(name)}
+        scheduler = self._scheduler(config)
+        await self._sync(config, scheduler)
         self.scheduler.stop()
         for name in [name for name in before if before[name] != after.get(name)]:
             await self._stop(name)
             del self._adapters[name], self.transports[name]
             self.delivering.pop(name, None)
-        changed = [name for name in after if name not in self.transports]
-        for name in changed:
-            self._add(name, after[name])
-        self._compose(config, providers, summariser)
+            self.metrics.transport_up.remove(name)
+        for name, transport in changed.items():
+            self._add(name, transport)
+        self._compose(config, providers, summariser, scheduler)
         self.dispatcher.use(self._work())
-        await self._sync()
         for name in changed:
             self._start(name)
-        await self.scheduler.start()
-        log.info("config.reloaded", transports=changed)
+        await patiently(self.scheduler.start)
+        log.info("config.reloaded", transports=list(changed))
 
     def _spawn(self, name: str, factory: Callable[[], Any], transport: str | None = None) -> asyncio.Task[None]:
         down = (lambda reason: self._report(transport, False, reason)) if transport else None
@@ -341,6 +348,7 @@ class Service:
             "ready": not (reasons := await self.readiness()),
             "reasons": reasons,
             "provider": {"name": provider.name, "kind": provider.kind, "model": provider.model},
+            "fallback": [each.name for each in self.providers[1:]],
             "breakers": {name: breaker.state for name, breaker in self.caller.breakers.items()},
             "transports": {name: {"up": each.up, "detail": each.detail, "since": each.since} for name, each in self.transports.items()},
             "access": access_line(self.config.access.unknown),

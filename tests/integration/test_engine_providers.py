@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 from clew.config import ProviderSection
 from clew.messages import Text
 from clew.providers import anthropic
+from clew.providers.breaker import FAILURES
 from clew.transport import Preview
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.openai import OpenAIEmulator
@@ -49,6 +50,27 @@ async def test_the_fallback_answers_where_the_first_does_not(tmp_path: Path) -> 
             calls = (await world.store.export_session(await world.session()))["model_calls"]
             assert [call["provider"] for call in calls] == ["local"] * 4 + ["other"]
             assert "answer" in await world.desk.ask("and now?")
+
+
+@pytest.mark.asyncio
+async def test_a_provider_that_is_left_alone_and_its_fallback_are_seen_in_status_and_metrics(tmp_path: Path) -> None:  # BO-112
+    async with engine(tmp_path) as world, OpenAIEmulator(script=lambda body: say("the other one here")) as other:
+        with_fallback(world, other)
+        async with world.running():
+            figure = world.service.metrics.registry.get_sample_value
+            assert "left alone" not in await world.desk.ask("/status")
+            world.model.faults.extend([OVERLOADED] * FAILURES)
+            for _ in range(3):
+                assert await world.desk.ask("hello?") == "the other one here"
+            assert len(world.model.calls) == FAILURES, "it is not asked any more"
+            status = await world.desk.ask("/status")
+            for line in ("Where it fails: any (other)", "The last reply came from other", "local kept failing and is left alone"):
+                assert line in status
+            told = await world.service.status()
+            assert (told["breakers"], told["fallback"]) == ({"local": "open", "other": "closed"}, ["other"])
+            assert figure("clew_provider_breaker_open", {"provider": "local"}) == 1
+            assert figure("clew_model_fallbacks_total", {"provider": "local"}) == 3
+            assert figure("clew_model_errors_total", {"provider": "local", "kind": "overloaded"}) == FAILURES
 
 
 @pytest.mark.asyncio

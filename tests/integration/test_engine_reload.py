@@ -6,8 +6,13 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from clew.config import Config, Job, TransportSection
+from clew.errors import ClewError, StoreError
+from clew.plugins import Plugin, registry
+from clew.store.database import _run
+from clew.transport import Transport
 from tests.emulators.scripts import say
-from tests.integration.engine import engine, system_text
+from tests.integration.engine import NoSettings, World, engine, system_text
 
 BRIEF = "You are brief."
 
@@ -58,3 +63,53 @@ async def test_what_needs_a_restart_is_said_and_left(tmp_path: Path) -> None:  #
             await world.service.reload(world.config.model_copy(update={"http": http}))
         assert [line["keys"] for line in logs if line["event"] == "config.needs_restart"] == [["http"]]
         assert world.service.config.http == world.config.http
+
+
+def without_desk(world: World) -> Config:
+    desk = world.config.transports["desk"].model_copy(update={"enabled": False})
+    return world.config.model_copy(update={"transports": {**world.config.transports, "desk": desk}})
+
+
+@pytest.mark.asyncio
+async def test_a_reload_that_cannot_be_stored_changes_nothing(tmp_path: Path) -> None:  # P48
+    async with engine(tmp_path) as world, world.running():
+        job = Job.model_validate({"name": "tea", "cron": "0 16 * * *", "prompt": "tea?", "deliver_to": "desk:ada"})
+        changed = without_desk(world).model_copy(update={"schedule": (job,), "people": {}})
+        await _run(world.store._db._writer, lambda db: db.execute("PRAGMA query_only = ON"))
+        with pytest.raises(StoreError, match="readonly"):
+            await world.service.reload(changed)
+        assert world.service.config is not changed
+        assert "desk" in world.service.transports
+        await _run(world.store._db._writer, lambda db: db.execute("PRAGMA query_only = OFF"))
+        assert "answer" in await world.desk.ask("still here?")
+        assert await world.store.jobs() == []
+        await world.service.reload(changed)
+        assert "desk" not in world.service.transports
+        assert [each.name for each in await world.store.jobs()] == ["tea"]
+
+
+@pytest.mark.asyncio
+async def test_a_transport_that_cannot_be_built_changes_nothing(tmp_path: Path) -> None:  # P48
+    def broken(section: str, settings: object) -> Transport:
+        raise ClewError("its certificate is gone")
+
+    async with engine(tmp_path) as world, world.running():
+        registry("clew.transports")["broken"] = Plugin("broken", NoSettings, broken)
+        section = TransportSection(kind="broken", name="broken", enabled=True, settings=NoSettings())
+        changed = without_desk(world)
+        with pytest.raises(ClewError, match="certificate"):
+            await world.service.reload(changed.model_copy(update={"transports": {**changed.transports, "broken": section}}))
+        del registry("clew.transports")["broken"]
+        assert "answer" in await world.desk.ask("still here?")
+
+
+@pytest.mark.asyncio
+async def test_the_metric_of_a_transport_comes_and_goes_with_it(tmp_path: Path) -> None:
+    async with engine(tmp_path) as world, world.running():
+        await world.desk.host()
+        up = world.service.metrics.registry.get_sample_value
+        assert up("clew_transport_up", {"transport": "desk"}) == 1
+        (await world.desk.host()).report(False, "the network is gone")
+        assert up("clew_transport_up", {"transport": "desk"}) == 0
+        await world.service.reload(without_desk(world))
+        assert up("clew_transport_up", {"transport": "desk"}) is None

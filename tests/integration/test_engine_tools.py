@@ -182,7 +182,7 @@ async def test_stop_ends_a_turn_whose_tool_hangs_and_the_thread_goes_on(tmp_path
 async def interrupted(store: SqliteStore, *names: str, answered: Sequence[str] = ()) -> Claim:
     """What a daemon leaves that was killed between the calls of a message and their results."""
     people, local = people_of(Config(people=PEOPLE))
-    await store.sync_people(people, local, START)
+    await store.sync(people, local, (), START)
     message = Inbound("desk/ada/m0", Address("desk", "ada"), "ada", "do it", client_id="m0")
     await store.accept("desk", [message], None, START, decider("deny", Limits(), str))
     claim = await store.claim_turn("the dead one", START, 3600.0, frozenset())

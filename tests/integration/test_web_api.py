@@ -163,7 +163,7 @@ async def test_a_job_is_listed_and_run(clew: Clew) -> None:  # P45
 
 @pytest.mark.asyncio
 async def test_somebody_is_let_in(clew: Clew) -> None:  # P46
-    await clew.service.store.sync_people({}, None, 1.0)
+    await clew.service.store.sync({}, None, (), 1.0)
     async with Tab.open(clew) as tab:
         await tab.say("m1", "who am I?")
         await tab.until("error", id="m1")

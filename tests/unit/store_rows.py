@@ -26,7 +26,7 @@ async def opened(folder: Path, *, people: Mapping[str, Person] = PEOPLE) -> Asyn
     """The store in `folder`, with people."""
     store = await SqliteStore.open(folder / "clew.db", NOW)
     try:
-        await store.sync_people(people, None, NOW)
+        await store.sync(people, None, await store.jobs(), NOW)
         yield store
     finally:
         await store.close()

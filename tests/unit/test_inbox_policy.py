@@ -8,11 +8,11 @@ import pytest
 from clew.config import Limits
 from clew.inbox import CODE_ALPHABET, CODE_LENGTH, OPEN_REQUESTS, Unknown, access_line, decider, is_command, pairing_code
 from clew.store import Sender, Verdict
-from clew.transport import Address, Inbound
+from clew.transport import Address, Attachment, Inbound
 
 ADA = Sender("ada", "owner", None, 0, 0, None, None)
 STRANGER = Sender(None, None, None, 0, 0, None, None)
-LIMITS = Limits(message_bytes=1024, queued_per_chat=3)
+LIMITS = Limits(message_bytes=1024, attachment_bytes=1024, queued_per_chat=3)
 
 
 def arrival(text: str = "hello") -> Inbound:
@@ -57,6 +57,13 @@ def test_whatever_a_stranger_says_no_turn_comes_of_it(unknown: Unknown, text: st
         verdict = decide(replace(arrival(text), refused=refused), STRANGER, unknown, lambda: "CODE2345")
         assert verdict.refused == "unknown sender"
         assert verdict.stop is None
+
+
+def test_an_attachment_that_is_too_big_is_refused_with_its_size() -> None:  # BO-079
+    photo = Attachment("photo", "image/jpeg", LIMITS.attachment_bytes + 1, "ref")
+    verdict = decide(replace(arrival(""), attachments=(photo,)), ADA)
+    assert verdict.reply == "I could not take that message: its attachment has 1,025 bytes, and 1,024 are the most I take."
+    assert decide(replace(arrival(""), attachments=(replace(photo, size=1024),)), ADA) == Verdict("message")
 
 
 def test_what_the_adapter_could_not_take_is_refused_with_its_reason() -> None:

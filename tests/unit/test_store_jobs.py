@@ -22,7 +22,7 @@ async def clock(store: SqliteStore, name: str = "morning") -> float | None:
 @pytest.mark.asyncio
 async def test_an_instant_has_one_run_whoever_fires_it(tmp_path: Path) -> None:  # P45, BO-080
     async with opened(tmp_path) as store, opened(tmp_path) as second:
-        await store.sync_jobs([job()], NOW)
+        await store.sync({}, None, [job()], NOW)
         fired = await asyncio.gather(*(each.fire("morning", NOW, NOW + 60, NOW, "brief", TO) for each in (store, second) * 5))
         assert sorted(fired) == [False] * 9 + [True]
         assert await clock(store) == NOW + 60
@@ -34,12 +34,12 @@ async def test_an_instant_has_one_run_whoever_fires_it(tmp_path: Path) -> None: 
 @pytest.mark.asyncio
 async def test_the_clock_moves_with_the_run_so_that_no_crash_repeats_it(tmp_path: Path) -> None:  # P45, BO-081
     async with opened(tmp_path) as store:
-        await store.sync_jobs([job()], NOW)
+        await store.sync({}, None, [job()], NOW)
         await store.fire("morning", NOW, NOW + 60, NOW, "brief", TO)
         await claim(store)
     for _ in range(5):
         async with opened(tmp_path) as store:
-            await store.sync_jobs([job()], NOW)
+            await store.sync({}, None, [job()], NOW)
             assert await clock(store) == NOW + 60
             assert not await store.fire("morning", NOW, NOW + 60, NOW, "brief", TO)
     async with opened(tmp_path) as store:
@@ -49,7 +49,7 @@ async def test_the_clock_moves_with_the_run_so_that_no_crash_repeats_it(tmp_path
 @pytest.mark.asyncio
 async def test_a_run_is_written_down_with_its_outcome(tmp_path: Path) -> None:  # P45
     async with opened(tmp_path) as store:
-        await store.sync_jobs([job()], NOW)
+        await store.sync({}, None, [job()], NOW)
         await store.missed("morning", [NOW - 120, NOW - 60], NOW, NOW)
         await store.fire("morning", NOW, None, NOW, "brief", TO)
         claimed = await claim(store)
@@ -66,17 +66,17 @@ async def test_a_run_is_written_down_with_its_outcome(tmp_path: Path) -> None:  
 @pytest.mark.asyncio
 async def test_a_changed_entry_starts_its_clock_anew_and_a_removed_one_goes(tmp_path: Path) -> None:  # P45
     async with opened(tmp_path) as store:
-        await store.sync_jobs([job("a"), job("b")], NOW)
-        await store.sync_jobs([job("a", next_at=NOW + 1), job("c")], NOW)
+        await store.sync({}, None, [job("a"), job("b")], NOW)
+        await store.sync({}, None, [job("a", next_at=NOW + 1), job("c")], NOW)
         assert {each.name: each.next_at for each in await store.jobs()} == {"a": NOW, "c": NOW}
-        await store.sync_jobs([job("a", '{"every": 5}', NOW + 5)], NOW)
+        await store.sync({}, None, [job("a", '{"every": 5}', NOW + 5)], NOW)
         assert {each.name: each.next_at for each in await store.jobs()} == {"a": NOW + 5}
 
 
 @pytest.mark.asyncio
 async def test_a_run_by_hand_leaves_the_clock(tmp_path: Path) -> None:  # P45
     async with opened(tmp_path) as store:
-        await store.sync_jobs([job(next_at=NOW + 60)], NOW)
+        await store.sync({}, None, [job(next_at=NOW + 60)], NOW)
         assert await store.run_job("morning", NOW, "brief", TO)
         assert await clock(store) == NOW + 60
         assert (await claim(store)).kind == "job"

@@ -1,7 +1,7 @@
 """What the store says of itself: counts, usage, checks."""
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from clew.messages import Usage
 from clew.store import transcript
@@ -10,11 +10,12 @@ from clew.store.indexing import Indexer
 
 @dataclass(frozen=True, slots=True)
 class SessionUsage:
-    """Model calls of a session and their tokens. `last`: usage of the newest reply's call."""
+    """Model calls of a session and their tokens. last: usage of the newest reply's call; by: the provider that made it."""
 
     calls: int
     usage: Usage
-    last: Usage
+    last: Usage = field(default_factory=Usage)
+    by: str = ""
 
 
 def counts(db: sqlite3.Connection, now: float) -> dict[str, int]:
@@ -42,11 +43,12 @@ def session_usage(db: sqlite3.Connection, session: str) -> SessionUsage:
         (session,),
     ).fetchone()
     last = db.execute(
-        "SELECT input, output, cache_read, cache_write FROM model_calls WHERE session = ? AND purpose = 'reply'"
+        "SELECT provider, input, output, cache_read, cache_write FROM model_calls WHERE session = ? AND purpose = 'reply' AND error = ''"
         " ORDER BY started DESC LIMIT 1",
         (session,),
     ).fetchone()
-    return SessionUsage(sums[0], Usage(*sums[1:]), Usage(*last) if last else Usage())
+    usage = SessionUsage(sums[0], Usage(*sums[1:]))
+    return replace(usage, last=Usage(*last[1:]), by=last[0]) if last else usage
 
 
 def check(db: sqlite3.Connection, index: Indexer) -> list[str]:

@@ -288,8 +288,14 @@ class SqliteStore:
 
     # People ------------------------------------------------------------------------------------------------------
 
-    async def sync_people(self, configured: Mapping[str, Person], local: Person | None, now: float) -> None:
-        await self._db.write(people.sync, configured, local, now)
+    async def sync(self, configured: Mapping[str, Person], local: Person | None, entries: Sequence[Job], now: float) -> None:
+        """Take over who and what is in the config: all of it or nothing. local: the owner of the machine, where none is configured."""
+
+        def both(db: sqlite3.Connection) -> None:
+            people.sync(db, configured, local, now)
+            jobs.sync(db, entries, now)
+
+        await self._db.write(both)
 
     async def person_at(self, identity: str, now: float, *, local: bool) -> str:
         """The person behind an identity; one of this machine's users is the owner. Raises NotFound."""
@@ -303,9 +309,6 @@ class SqliteStore:
         return await self._db.write(people.answer, key, approve, role, now)
 
     # Jobs --------------------------------------------------------------------------------------------------------
-
-    async def sync_jobs(self, configured: Sequence[Job], now: float) -> None:
-        await self._db.write(jobs.sync, configured, now)
 
     async def jobs(self) -> list[Job]:
         return await self._db.read(jobs.listing)
