@@ -3,7 +3,7 @@
 from clew.clock import Time
 from clew.config import Compression
 from clew.context import ledger as ledgers
-from clew.context.boundaries import TOPIC_BEFORE, Reason, begins_topic, closes_last_task, holds_enough
+from clew.context.boundaries import TOPIC_BEFORE, Reason, begins_topic, closes_last_task, holds_enough, says_done
 from clew.fitting import TurnView
 from clew.model_call import TTL_SECONDS
 from clew.providers import Provider
@@ -42,6 +42,8 @@ class Boundaries:
         own = [row for row in turn.messages if row.seq >= turn.claim.first_seq]
         before = [row.text for row in turn.messages[-len(own) - 4 * TOPIC_BEFORE : -len(own)] if row.text]
         compaction = turn.rows.compaction
-        if any(row.calls for row in own) or (compaction and closes_last_task(ledgers.from_json(compaction.ledger), reply)):
+        if any(row.calls for row in own) or (
+            compaction and says_done(reply) and closes_last_task(ledgers.from_json(compaction.ledger), reply)
+        ):
             return "task"
         return "topic" if begins_topic("\n".join(row.text for row in own if row.role == "user"), before) else "quiet"

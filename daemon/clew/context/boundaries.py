@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 from clew.context.compression import Cut, cut_at
@@ -47,22 +48,33 @@ def begins_topic(text: str, before: Sequence[str]) -> bool:
     return len(said) >= TOPIC_TERMS and len(known) >= TOPIC_TERMS and len(said & known) <= TOPIC_OVERLAP * len(said)
 
 
+def says_done(reply: str) -> bool:
+    """Whether a reply says that something is done."""
+    plain = normalise(reply[:READ_CHARS])
+    return bool(_DONE.search(plain)) and not _NOT_DONE.search(plain)
+
+
 def closes_last_task(ledger: Ledger, reply: str) -> bool:
     """Whether a reply says that the one task or request that is still open in the ledger is done."""
     tasks = [entry for entry in ledger if entry.kind in ("task", "request") and not entry.closed]
-    plain = normalise(reply[:READ_CHARS])
-    if len(tasks) != 1 or not _DONE.search(plain) or _NOT_DONE.search(plain):
+    if len(tasks) != 1 or not says_done(reply):
         return False
     task = _terms(tasks[0].text)
     return bool(task) and 2 * len(task & _terms(reply)) >= len(task)
 
 
-def _terms(text: str) -> set[str]:
+def _terms(text: str) -> frozenset[str]:
     """The stemmed words of a text that say what it is about, pairs of letters in writing without spaces."""
-    plain = normalise(text[:READ_CHARS])
+    return _telling(text[:READ_CHARS])
+
+
+@lru_cache(maxsize=256)
+def _telling(text: str) -> frozenset[str]:
+    plain = normalise(text)
     words = WORD.findall(plain)
     dropped = stop_words(words) | COURTESY
-    return telling_pairs(plain) | {stem(word) for word in words if word not in dropped and (len(word) >= _SHORT or not word.isalpha())}
+    telling = {stem(word) for word in words if word not in dropped and (len(word) >= _SHORT or not word.isalpha())}
+    return frozenset(telling_pairs(plain) | telling)
 
 
 def boundary_cut(

@@ -4,7 +4,6 @@ tools · base+skills [M1] · notes · summary [M2] · recall · messages … [M3
 """
 
 import hashlib
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -164,8 +163,8 @@ class _Chain:
         self._state.update(f"\x00level:{name}\x00".encode())
 
     def add(self, segment: str, place: tuple[int, int], canonical: list[str], *, markable: bool) -> None:
-        self._state.update(json.dumps(canonical).encode())
-        tokens = sum(estimate(text) for text in canonical)
+        self._state.update("".join([f"{len(text)}:{text}" for text in canonical]).encode("utf-8", "surrogatepass"))
+        tokens = sum(map(estimate, canonical))
         self.prefixes.append(Prefix(segment, place, self._state.hexdigest(), tokens, markable))
 
 
@@ -251,7 +250,7 @@ def message_tokens(message: PromptMessage | Rendered) -> int:
 
 
 def block_tokens(block: Block) -> int:
-    return sum(estimate(text) for text in _canonical(block)[1:])
+    return estimate(block.text) if isinstance(block, Text) else sum(map(estimate, _canonical(block)[1:]))
 
 
 def first_change(before: Sequence[tuple[str, str, int]], after: Sequence[tuple[str, str, int]]) -> str:
