@@ -8,6 +8,8 @@ import pytest
 
 from clew.messages import Usage
 from clew.store import CacheEntry, Compaction, ModelCall, Outcome, PromptState, Step
+from clew.store.prefix_cache import LIMIT, PrefixCache
+from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import NOW, accept, claim, inbound, opened, turn
 
 REPORT = '{"total": 2, "first_at": 1.0, "last_at": 2.0}'
@@ -129,6 +131,45 @@ async def test_cache_entries_end_when_they_expire_and_are_only_prolonged(tmp_pat
         assert (await store.cached("local", "any", ["h1"], NOW))["h1"].expires == NOW + 300
         await store.expire_cache(NOW + 300)
         assert await store.cached("local", "any", ["h1"], NOW) == {}
+
+
+def many(first: int, count: int, expires: float) -> tuple[CacheEntry, ...]:
+    return tuple(CacheEntry("local", "any", f"h{n}", 10, 300, expires) for n in range(first, first + count))
+
+
+@pytest.mark.asyncio
+async def test_of_more_prefixes_than_are_kept_in_memory_none_is_lost(tmp_path: Path) -> None:  # P28
+    async def known(store: SqliteStore, *hashes: str) -> set[str]:
+        return set(await store.cached("local", "any", hashes, NOW))
+
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        claimed = await claim(store)
+        await store.record(claimed, Step(cache=many(0, LIMIT, NOW + 300)))
+        assert await known(store, "h0", f"h{LIMIT}") == {"h0"}
+        await store.record(claimed, Step(cache=many(LIMIT, 1, NOW + 600)))
+        assert await known(store, "h0", f"h{LIMIT}") == {"h0", f"h{LIMIT}"}
+    async with opened(tmp_path) as store:
+        assert await known(store, "h0", f"h{LIMIT}") == {"h0", f"h{LIMIT}"}
+        await store.expire_cache(NOW + 300)
+        assert await known(store, "h0", f"h{LIMIT}") == {f"h{LIMIT}"}
+        await store.recover(frozenset(), NOW)
+        await store.record(await claim(store), Step(cache=many(0, 1, NOW + 900)))
+        assert await known(store, "h0", f"h{LIMIT}") == {"h0", f"h{LIMIT}"}
+
+
+def test_the_memory_of_prefixes_is_bounded() -> None:  # BO-119
+    cache = PrefixCache()
+    cache.load(many(0, LIMIT, NOW + 300))
+    assert cache.whole
+    cache.add(many(0, LIMIT, NOW + 600))
+    assert cache.whole
+    cache.add(many(LIMIT, 1, NOW + 600))
+    cache.add(many(0, 1, NOW + 600))
+    assert not cache.whole
+    assert not cache.held("local", "any", [f"h{n}" for n in range(LIMIT + 1)], NOW)
+    cache.load(())
+    assert not cache.whole  # what came while the table was read may be missing
 
 
 @pytest.mark.asyncio

@@ -20,6 +20,8 @@ MAX_INDEX_CHARS = 200_000
 """Characters of a message that are indexed; above the default bound on a stored message."""
 MAX_WORD = 64
 """Characters of a word that count; the rest of a longer one (a base64 blob, one letter a million times) is dropped."""
+STEMS = 8192
+"""Words whose stem is remembered, about 200 bytes each: those that come often. A thread brings new names and numbers for ever."""
 
 _UNWANTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _PIECE = re.compile(r".{1,1000}(?:\s|$)|.{1,1000}", re.DOTALL)
@@ -108,7 +110,7 @@ def tokens(index_text: str) -> list[str]:
     return [stem(word) for word in index_text.split()]
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=STEMS)
 def stem(word: str) -> str:
     """The lightly stemmed form of one normalised word: no diacritics, common English endings cut."""
     if not word.isascii():

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from clew.context.tokens import learned
 from clew.store import CacheEntry, ModelCall
 
+_CACHE_COLUMNS = "provider, model, hash, tokens, ttl, expires"
+
 
 def put(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None) -> None:
     usage = call.usage
@@ -64,10 +66,21 @@ def put_cache(db: sqlite3.Connection, entries: Sequence[CacheEntry]) -> None:
     )
 
 
-def cache(db: sqlite3.Connection) -> list[CacheEntry]:
-    """All prefixes that some provider may still hold."""
-    rows = db.execute("SELECT provider, model, hash, tokens, ttl, expires FROM cache_entries")
-    return [CacheEntry(*row) for row in rows]
+def cache(db: sqlite3.Connection, limit: int) -> list[CacheEntry] | None:
+    """All prefixes that some provider may still hold, None where they are more than `limit`."""
+    if db.execute("SELECT count(*) FROM cache_entries").fetchone()[0] > limit:
+        return None
+    return [CacheEntry(*row) for row in db.execute(f"SELECT {_CACHE_COLUMNS} FROM cache_entries")]
+
+
+def cached(db: sqlite3.Connection, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
+    """Which of these prefixes the provider still holds."""
+    rows = db.execute(
+        f"SELECT {_CACHE_COLUMNS} FROM cache_entries"
+        " WHERE provider = ? AND model = ? AND expires > ? AND hash IN (SELECT value FROM json_each(?))",
+        (provider, model, now, json.dumps(hashes)),
+    )
+    return {row[2]: CacheEntry(*row) for row in rows}
 
 
 def expire_cache(db: sqlite3.Connection, now: float) -> None:

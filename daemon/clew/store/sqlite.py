@@ -54,7 +54,7 @@ from clew.store import (
 from clew.store.changes import Changes
 from clew.store.database import Database
 from clew.store.indexing import Indexer
-from clew.store.prefix_cache import PrefixCache
+from clew.store.prefix_cache import LIMIT, PrefixCache
 from clew.transport import Address, Delivery, Inbound, Receipt
 
 LONGEST_LOG = 16 * 2**20
@@ -73,7 +73,7 @@ class SqliteStore:
         self._path = path
         self._db = database
         self._index = index
-        self._prefixes = PrefixCache(())
+        self._prefixes = PrefixCache()
         self._any = Changes()
         self.arrivals = Changes()
         self.deliveries = defaultdict[str, Changes](Changes)
@@ -85,8 +85,13 @@ class SqliteStore:
         store = cls(path, await Database.open(path, now, index, read_only=read_only), index)
         if not read_only and not await store._db.read(index.is_current):
             await store._db.write(store._rebuild_index)
-        store._prefixes.add(await store._db.read(model_calls.cache))
+        await store._load_prefixes()
         return store
+
+    async def _load_prefixes(self) -> None:
+        self._prefixes = prefixes = PrefixCache()
+        if (entries := await self._db.read(model_calls.cache, LIMIT)) is not None:
+            prefixes.load(entries)
 
     def _rebuild_index(self, db: sqlite3.Connection) -> None:
         transcript.rebuild(db)
@@ -170,11 +175,16 @@ class SqliteStore:
 
     async def cached(self, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
         """Those of these prefixes that the provider still holds."""
-        return self._prefixes.held(provider, model, hashes, now)
+        if self._prefixes.whole:
+            return self._prefixes.held(provider, model, hashes, now)
+        return await self._db.read(model_calls.cached, provider, model, hashes, now)
 
     async def expire_cache(self, now: float) -> None:
         await self._db.write_relaxed(model_calls.expire_cache, now)
-        self._prefixes.expire(now)
+        if self._prefixes.whole:
+            self._prefixes.expire(now)
+        else:
+            await self._load_prefixes()
 
     async def before_summary(self, session: str) -> tuple[ViewRows, Compaction, Compaction] | None:
         return await self._db.read(compactions.before_summary, session)
