@@ -1,6 +1,12 @@
-"""clew with a model that answers at once and costs nothing, so that what is measured is clew. `python -m bench.daemon CONFIG`."""
+"""clew with a model that answers at once and costs nothing, so that what is measured is clew. `python -m bench.daemon CONFIG`.
+
+It says how many tasks it has on a line of their own when it is sent SIGUSR1.
+"""
 
 import asyncio
+import itertools
+import json
+import re
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -11,10 +17,18 @@ from typing import Literal
 from clew.config import load
 from clew.context.redact import redact
 from clew.logging import setup
-from clew.messages import Text, Usage
+from clew.messages import Block, Text, ToolCall, ToolResult, Usage
 from clew.plugins import registry
 from clew.providers import Began, Delta, Done, Event, Limits, Request, Ttl
 from clew.service import Service
+from clew.web.server import serve
+
+LOOK_UP = "Look it up."
+"""Words in a message for which the model calls a tool before it answers."""
+ENTRIES = 12
+"""Entries of a summary above which the model drops the first one."""
+_ENTRY = re.compile(r"^(\d+) \| ", re.MULTILINE)
+_SAID = re.compile(r"^\[#(\d+) \S+ \S+ [^\]]*\] (.+)$", re.MULTILINE)
 
 
 class Instant:
@@ -23,6 +37,9 @@ class Instant:
     name, kind, model, configured = "instant", "instant", "instant", True
     cache_ttl: Ttl | None = "1h"
     max_tokens: int | Literal["auto"] = "auto"
+
+    def __init__(self) -> None:
+        self._calls = itertools.count(1)
 
     async def prepare(self) -> None:
         return
@@ -34,14 +51,32 @@ class Instant:
         return Limits(200_000, 4096, 512)
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
-        text = "The kettle is in the garden house." if request.purpose == "reply" else "Goal\n- to keep the kettle in the garden house"
+        block = self._answer(request)
         usage = Usage(input=100, output=20, cache_read=1000, cache_write=200)
         yield Began(usage)
-        yield Delta(text)
-        yield Done((Text(text),), "end", usage, "instant")
+        if isinstance(block, Text):
+            yield Delta(block.text)
+        yield Done((block,), "tools" if isinstance(block, ToolCall) else "end", usage, "instant")
 
     async def close(self) -> None:
         return
+
+    def _answer(self, request: Request) -> Block:
+        newest = request.messages[-1].blocks
+        said = "\n".join(block.text for block in newest if isinstance(block, Text))
+        if request.purpose == "summary":
+            return Text(_changes(said))
+        if LOOK_UP in said and not any(isinstance(block, ToolResult) for block in newest):
+            return ToolCall(f"call_{next(self._calls)}", "session_search", json.dumps({"query": said[-200:]}))
+        return Text("The kettle is in the garden house.")
+
+
+def _changes(asked: str) -> str:
+    """What new messages change in the summary: the first of them is a fact from now on; where there are many facts, the oldest goes."""
+    kept = _ENTRY.findall(asked)
+    number, text = _SAID.findall(asked)[0]
+    dropped = f"- {kept[0]} | it is old\n" if len(kept) >= ENTRIES else ""
+    return f"{dropped}+ fact | somebody | said | #{number} | {text[:200]}"
 
 
 async def main(path: Path) -> None:
@@ -49,8 +84,10 @@ async def main(path: Path) -> None:
     config = load(path, transports=kinds["transports"], providers=kinds["providers"])
     setup(config.log.level, "json", partial(redact, known=config.secrets()))
     stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with Service.open(config, provider=Instant()):
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGUSR1, lambda: print(len(asyncio.all_tasks()), flush=True))
+    async with Service.open(config, serve=serve, provider=Instant()):
         print("clew is ready", flush=True)
         await stop.wait()
 

@@ -1,6 +1,8 @@
-"""Processes under measurement: their CPU time and memory, read from /proc."""
+"""Processes under measurement: their CPU time, memory and open files, read from /proc."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +42,27 @@ class Measured:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
+    @property
+    def open_files(self) -> list[str]:
+        """What its file descriptors stand for: a path, `socket:[…]`, `pipe:[…]`, `anon_inode:…`."""
+        found = []
+        for each in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                found.append(os.readlink(each))
+        return found
+
+    @property
+    def threads(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
+
+    def asked(self, number: signal.Signals) -> str:
+        """The line that it says on stdout when it is sent a signal."""
+        if self.process.stdout is None:
+            raise RuntimeError("no pipe")
+        self.process.send_signal(number)
+        return self.process.stdout.readline().strip()
+
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(timeout=60)
+        with self.process:
+            self.process.wait(timeout=60)

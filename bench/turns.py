@@ -5,7 +5,7 @@ import json
 import random
 import sqlite3
 import statistics
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -89,31 +89,36 @@ def write_config(folder: Path, port: int, *, recall: bool, providers: str = "non
     return path
 
 
-async def seed(folder: Path, messages: int) -> None:
-    """A store whose session at mqtt:ada has this many messages, all but the last few behind a summary."""
+async def seed(folder: Path, messages: int, people: Sequence[str] = ("ada",)) -> None:
+    """A store with this many messages, evenly in the sessions of these people at MQTT, all but the last few behind a summary."""
     (folder / "data").mkdir(parents=True)
     store = await SqliteStore.open(folder / "data" / "clew.db", 1.0)
     try:
-        await store.sync({"ada": Person("ada", "member", None, ("mqtt:ada",))}, None, (), 1.0)
-        session = await store.open_chat(Inbound("", Address("mqtt", "ada"), "ada", ""), "ada", 1.0)
+        await store.sync({name: Person(name, "member", None, (f"mqtt:{name}",)) for name in people}, None, (), 1.0)
+        sessions = [await store.open_chat(Inbound("", Address("mqtt", name), name, ""), name, 1.0) for name in people]
     finally:
         await store.close()
     database = await Database.open(folder / "data" / "clew.db", 1.0, Indexer())
     try:
-        for start in range(0, messages, 2000):
-            new = [NewMessage(_role(n), (Text(line(n)),), float(n)) for n in range(start, min(start + 2000, messages))]
-            await database.write(transcript.append, session, 1, "seed", new)
-        await database.write(_cover, session, messages - 8)
+        for chat, session in enumerate(sessions, 1):
+            await _fill(database, session, chat, messages // len(sessions))
     finally:
         await database.close()
+
+
+async def _fill(database: Database, session: str, chat: int, messages: int) -> None:
+    for start in range(0, messages, 2000):
+        new = [NewMessage(_role(n), (Text(line(n)),), float(n)) for n in range(start, min(start + 2000, messages))]
+        await database.write(transcript.append, session, chat, "seed", new)
+    await database.write(_cover, session, messages - 8)
 
 
 def _cover(db: sqlite3.Connection, session: str, to_seq: int) -> None:
     report = json.dumps({"total": to_seq, "first_at": 1.0, "last_at": 2.0})
     db.execute(
         "INSERT INTO compactions (id, session, kind, from_seq, to_seq, ledger, text, trigger, prompt_version, report, messages,"
-        " covered, created) VALUES ('seeded', ?, 'summary', 1, ?, '[]', 'A long talk about kettles.', 'count', 'seed', ?, 9, 1, 1.0)",
-        (session, to_seq, report),
+        " covered, created) VALUES (?, ?, 'summary', 1, ?, '[]', 'A long talk about kettles.', 'count', 'seed', ?, 9, 1, 1.0)",
+        (f"seed-{session}", session, to_seq, report),
     )
 
 

@@ -1,157 +1,88 @@
-"""Weeks of talk in one process: memory, tasks, file descriptors, connections and the WAL stay where they are.
+"""Weeks of talk in one process: memory, tasks, threads, files, connections and the WAL stay where they are.
 
-A short form runs with `make e2e`, the long one by `make soak`; CLEW_SOAK_TURNS sets the turns of the latter.
+The daemon is a process of its own, so that nothing else is measured. A short form runs with `make e2e`, the long one by `make soak`;
+CLEW_SOAK_TURNS sets the turns of the latter.
 """
 
 import asyncio
-import gc
+import contextlib
 import itertools
-import logging
+import json
 import os
-import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+import signal
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
+import aiohttp
+import aiomqtt
 import pytest
-import structlog
+from prometheus_client.parser import text_string_to_metric_families
 
-from clew.config import Access, Agent, Config, TransportSection
-from clew.messages import Text, Usage
-from clew.providers import Began, Delta, Done, Event, Limits, Request, Ttl
-from clew.service import Service
-from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, Route, Sent, Typing
-from tests.integration.engine import NoSettings, plugged
+from bench.daemon import LOOK_UP
+from bench.processes import Measured
+from bench.turns import line, seed
+from clew.store.database import READERS
+from clew.store.sqlite import SqliteStore
+from tests.acceptance.harness import DEADLINE_S, STATUS
+from tests.servers import Mosquitto, free_port
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.mosquitto]
 
-SHORT = 1500
+SHORT = 1200
 LONG = int(os.environ.get("CLEW_SOAK_TURNS", "100000"))
 forms = pytest.mark.parametrize(
     "turns",
     [
-        pytest.param(SHORT, marks=[pytest.mark.e2e], id="short"),
-        pytest.param(LONG, marks=[pytest.mark.soak, pytest.mark.timeout(max(300, LONG // 5))], id="long"),
+        pytest.param(SHORT, marks=[pytest.mark.e2e, pytest.mark.timeout(600)], id="short"),
+        pytest.param(LONG, marks=[pytest.mark.soak, pytest.mark.timeout(max(600, LONG // 5))], id="long"),
     ],
 )
 
-CHATS = 50
+PEOPLE = tuple(f"p{n}" for n in range(12))
+"""Each has a chat over MQTT."""
+PAGES = tuple(f"w{n}" for n in range(4))
+"""Chats on the page, all of them the owner's."""
+CHATS = len(PEOPLE) + len(PAGES)
 AT_ONCE = 8
+VISIT = 20
+"""Turns after which a page is left and opened again."""
+LOOKED_UP = 25
+"""Every so many turns the model calls a tool."""
+SAID = 8
+"""Words of a message, beside one that was never said before."""
 SAMPLES = 20
 WARM_UP = 0.3
 """The share of the turns in which caches may still fill."""
 SLOPE_MB = 1.0
-"""MB of memory per 10,000 turns behind the warm-up; measured over TELLING turns at least."""
+"""MB of memory per 10,000 turns behind the warm-up of the long form."""
 TELLING = 50_000
-GROWN_MB = 30.0
-"""MB that caches may still take behind the warm-up of a shorter form."""
+"""Turns from which on a slope can be told from the allocator's steps; a run of fewer is a short form."""
+SEEDED = 20_000
+"""Messages that the short form begins with, so that recall has its full depth from the first turn on."""
+GROWN_MB = 8.0
+"""MB that caches may still take behind the warm-up of a short form."""
 WAL_MB = 64
 RATIO = 1.3
 """Memory after many chats against that after a tenth of them."""
-_SOUNDS = (("ket", "gar", "tram", "boil", "lan"), ("do", "mi", "ra", "su"), ("na", "k", "lin", "t"))
-WORDS = tuple("".join(sounds) for sounds in itertools.product(*_SOUNDS))
-
-
-class Instant:
-    """A model that answers at once and costs nothing."""
-
-    name, kind, model, configured = "instant", "instant", "instant", True
-    cache_ttl: Ttl | None = "1h"
-    max_tokens: int | Literal["auto"] = "auto"
-
-    async def prepare(self) -> None:
-        return
-
-    async def answers(self) -> bool:
-        return True
-
-    async def limits(self) -> Limits:
-        return Limits(200_000, 4096, 512)
-
-    async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
-        text = "It stands in the garden house." if request.purpose == "reply" else "Goal\n- to keep the kettle in the garden house"
-        usage = Usage(input=100, output=20, cache_read=1000, cache_write=200)
-        yield Began(usage)
-        yield Delta(text)
-        yield Done((Text(text),), "end", usage, "instant")
-
-    async def close(self) -> None:
-        return
-
-
-class Line:
-    """A platform that keeps nothing: whoever asked is woken by the reply."""
-
-    capabilities = Capabilities()
-
-    def __init__(self) -> None:
-        self._host: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
-        self._waiting: dict[str, asyncio.Event] = {}
-        self._numbers = itertools.count(1)
-
-    async def run(self, host: Host) -> None:
-        host.report(True)
-        self._host.set_result(host)
-        await asyncio.Event().wait()
-
-    def parts(self, text: str) -> list[Part]:
-        return [Part(text)]
-
-    async def send(self, delivery: Delivery) -> Sent:
-        for identifier in delivery.answers:
-            if waiting := self._waiting.get(identifier):
-                waiting.set()
-        return Sent("")
-
-    async def find(self, delivery: Delivery) -> Sent | None:
-        return None
-
-    async def hint(self, to: Address, event: Typing | Preview) -> str | None:
-        return None
-
-    def routes(self) -> Sequence[Route]:
-        return ()
-
-    async def fetch(self, ref: str) -> AsyncIterator[bytes]:
-        raise LookupError(ref)
-        yield b""
-
-    async def ask(self, chat: str, text: str) -> None:
-        """Say something and wait until the answer has been sent."""
-        identifier = f"m{next(self._numbers)}"
-        answered = self._waiting[identifier] = asyncio.Event()
-        await (await asyncio.shield(self._host)).accept([Inbound(f"line/{identifier}", Address("line", chat), chat, text, identifier)])
-        async with asyncio.timeout(60):
-            await answered.wait()
-        del self._waiting[identifier]
+THREADS = 1 + (1 + READERS) + min(32, (os.cpu_count() or 1) + 4)
+"""asyncio's, one for each connection to the store, and those of Python's default pool, which come one by one."""
+LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a process holds after some turns. Memory and WAL in MB."""
+    """What a daemon at rest holds after some turns. Memory and WAL in MB."""
 
     turns: int
     memory: float
     wal: float
     files: int
-    tasks: int
+    connections: int
     threads: int
-
-
-def sample(turns: int, folder: Path) -> Sample:
-    gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    wal = folder / "clew.db-wal"
-    return Sample(
-        turns,
-        pages * os.sysconf("SC_PAGE_SIZE") / 2**20,
-        wal.stat().st_size / 2**20 if wal.exists() else 0.0,
-        len(list(Path("/proc/self/fd").iterdir())),
-        len(asyncio.all_tasks()),
-        threading.active_count(),
-    )
+    tasks: int
 
 
 def slope(samples: Sequence[Sample]) -> float:
@@ -162,86 +93,219 @@ def slope(samples: Sequence[Sample]) -> float:
     return 10_000 * above / sum((each.turns - mean_x) ** 2 for each in samples)
 
 
-@asynccontextmanager
-async def service(folder: Path) -> AsyncIterator[tuple[Service, Line]]:
-    line = Line()
-    agent = Agent(timezone="UTC")
-    config = Config(
-        data_dir=folder,
-        agent=agent.model_copy(update={"compression": agent.compression.model_copy(update={"trigger_messages": 20, "keep_recent": 4})}),
-        access=Access(unknown="allow"),
-        transports={"line": TransportSection(kind="line", name="line", enabled=True, settings=NoSettings())},
+class Clew:
+    """The daemon under measurement, and how one talks to it."""
+
+    def __init__(self, folder: Path, broker_port: int) -> None:
+        self.http_port = free_port()
+        self.config = folder / "clew.yaml"
+        self.database = folder / "data" / "clew.db"
+        people = {name: {"role": "member", "identities": [f"mqtt:{name}"]} for name in PEOPLE}
+        settings: dict[str, Any] = {
+            "data_dir": str(folder / "data"),
+            "http": {"port": self.http_port},
+            "log": {"level": "info", "format": "json"},
+            "agent": {"timezone": "UTC", "compression": {"trigger_messages": 20, "keep_recent": 4}, "approver": {"mode": "allow"}},
+            "people": people,
+            "access": {"unknown": "allow"},
+            "transports": {"mqtt": {"enabled": True, "port": broker_port}},
+        }
+        self.config.write_text(json.dumps(settings, indent=1))
+        self.process: Measured
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        self.process = Measured("-m", "bench.daemon", str(self.config), ready="clew is ready")
+        try:
+            yield
+        finally:
+            self.process.stop()
+
+    def sample(self, turns: int) -> Sample:
+        wal = self.database.with_name("clew.db-wal")
+        files = self.process.open_files
+        return Sample(
+            turns,
+            round(self.process.resident_mb, 1),
+            round(wal.stat().st_size / 2**20, 1) if wal.exists() else 0.0,
+            len(files),
+            sum(file.startswith("socket:") for file in files),
+            self.process.threads,
+            int(self.process.asked(signal.SIGUSR1)),
+        )
+
+    async def at_rest(self, turns: int, before: Sample | None) -> Sample:
+        """A sample once as few files, connections and tasks are left as there were before; what does not come down to that has leaked."""
+        last = self.sample(turns)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DEADLINE_S):
+                while before and any(getattr(last, name) > getattr(before, name) for name in ("files", "connections", "tasks")):
+                    await asyncio.sleep(LOOK_S)
+                    last = self.sample(turns)
+        print(last, flush=True)
+        return last
+
+    async def counted(self) -> dict[str, float]:
+        """The daemon's own figures: `name` or `name/label/label` to value."""
+        async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{self.http_port}/metrics") as answer:
+            families = text_string_to_metric_families(await answer.text())
+            return {"/".join([each.name, *each.labels.values()]): each.value for family in families for each in family.samples}
+
+
+@dataclass
+class Post:
+    """Everybody's client of the broker: whoever asks is woken by the reply."""
+
+    client: aiomqtt.Client
+    waiting: dict[str, asyncio.Event] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    async def read(self) -> None:
+        async for message in self.client.messages:
+            assert isinstance(message.payload, bytes)
+            for identifier in json.loads(message.payload)["answers"]:
+                self.waiting[identifier].set()
+
+    async def ask(self, chat: str, text: str) -> None:
+        """Say something and wait until the answer has come."""
+        identifier = f"m{next(self.numbers)}"
+        answered = self.waiting[identifier] = asyncio.Event()
+        await self.client.publish(f"chat/v1/clew/in/{chat}", json.dumps({"id": identifier, "text": text}), qos=1)
+        async with asyncio.timeout(DEADLINE_S):
+            await answered.wait()
+        del self.waiting[identifier]
+
+
+@contextlib.asynccontextmanager
+async def post(port: int) -> AsyncIterator[Post]:
+    async with aiomqtt.Client("127.0.0.1", port, protocol=aiomqtt.ProtocolVersion.V5, identifier="everybody") as client:
+        await client.subscribe(STATUS, qos=1)
+        async for message in client.messages:
+            if message.payload == b"online":
+                break
+        await client.unsubscribe(STATUS)
+        await client.subscribe("chat/v1/clew/out/#", qos=1)
+        everybody = Post(client)
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(everybody.read())
+            yield everybody
+            reading.cancel()
+
+
+async def visit(http: aiohttp.ClientSession, port: int, chat: str, said: Sequence[tuple[str, str]]) -> None:
+    """Open the page, read what it shows of earlier talk, say this, each after the answer to the one before, and go."""
+    async with http.ws_connect(f"http://127.0.0.1:{port}/chat/ws?chat={chat}") as page:
+        for identifier, text in said:
+            await page.send_json({"type": "message", "id": identifier, "text": text})
+            async with asyncio.timeout(DEADLINE_S):
+                while identifier not in (await page.receive_json()).get("answers", ()):
+                    pass
+
+
+async def vanish(port: int, chat: str) -> None:
+    """Ask for a chat's whole history and hang up while it comes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    asked = (
+        f"GET /chat/ws?chat={chat}&after=1 HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
     )
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    try:
-        with plugged("clew.transports", "line", line):
-            async with Service.open(config, provider=Instant()) as running:
-                yield running, line
-    finally:
-        structlog.reset_defaults()
+    writer.write("".join(f"{each}\r\n" for each in (*asked, "")).encode())
+    async with asyncio.timeout(DEADLINE_S):
+        await reader.readexactly(1024)
+    writer.transport.abort()
 
 
 def words(number: int) -> str:
-    picked = (WORDS[(number * step + step) % len(WORDS)] for step in (1, 3, 7, 11, 13))
-    return f"Do you remember the {' '.join(picked)} of number {number % 500}?"
+    """What is said in a turn: words that come often and words that come seldom, and a new one."""
+    said = " ".join(line(number).split()[:SAID])
+    return f"{said} k{number:07d}{f' {LOOK_UP}' if number % LOOKED_UP == 0 else ''}"
 
 
-async def talk(line: Line, first: int, count: int) -> None:
-    """`count` turns, those of one chat one after the other, some chats side by side."""
-    numbers = iter(range(first, first + count))
-
-    async def speak() -> None:
-        for number in numbers:
-            await line.ask(f"chat{number % CHATS}", words(number))
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(AT_ONCE):
-            group.create_task(speak())
+async def write(everybody: Post, chats: Sequence[str], numbers: range) -> None:
+    for number in numbers:
+        for place, chat in enumerate(chats):
+            await everybody.ask(chat, words(number * CHATS + place))
 
 
-@forms
-async def test_weeks_of_talk_leave_nothing_behind(tmp_path: Path, turns: int) -> None:  # P49, BO-045
-    step = turns // SAMPLES
-    async with service(tmp_path) as (running, line):
-        samples = []
-        for part in range(SAMPLES):
-            await talk(line, part * step, step)
-            reader = asyncio.create_task(running.store.history("line:chat0", 0, 10_000))
-            await asyncio.sleep(0)
-            reader.cancel()  # a client that vanishes while it is told the history
-            samples.append(sample((part + 1) * step, tmp_path))
-            print(samples[-1], flush=True)
-        warm = samples[int(SAMPLES * WARM_UP) :]
-        print(f"slope behind the warm-up: {slope(warm):.2f} MB per 10,000 turns")
-        session = await running.store.current_session("line:chat0")
-        assert session is not None
-        assert await running.store.compactions(session)
-        assert max(each.wal for each in samples) < WAL_MB
-        for what in ("files", "tasks", "threads"):
-            first, last = getattr(warm[0], what), getattr(warm[-1], what)
-            assert last <= first + AT_ONCE, f"{what} grew from {first} to {last}"
-        if turns >= TELLING:
-            assert slope(warm) < SLOPE_MB
-        assert warm[-1].memory - warm[0].memory < GROWN_MB
-        assert await running.store.check() == []
+async def look_in(http: aiohttp.ClientSession, port: int, chats: Sequence[str], numbers: range) -> None:
+    for start in range(0, len(numbers), VISIT):
+        for place, chat in enumerate(chats):
+            said = [(f"{chat}-{number}", words(number * CHATS + place)) for number in numbers[start : start + VISIT]]
+            await visit(http, port, chat, said)
+            await vanish(port, chat)
+
+
+async def talk(clew: Clew, everybody: Post, numbers: range) -> None:
+    """A turn in each chat for each number, those of one chat one after the other, two chats to a task."""
+    async with aiohttp.ClientSession() as http, asyncio.TaskGroup() as group:
+        for pair in zip(PEOPLE[::2], PEOPLE[1::2], strict=True):
+            group.create_task(write(everybody, pair, numbers))
+        for pair in zip(PAGES[::2], PAGES[1::2], strict=True):
+            group.create_task(look_in(http, clew.http_port, pair, numbers))
 
 
 @forms
-async def test_many_chats_and_resets_leave_nothing_behind(tmp_path: Path, turns: int) -> None:  # P49, BO-119
+async def test_weeks_of_talk_leave_nothing_behind(tmp_path: Path, mosquitto: Mosquitto, turns: int) -> None:  # P49, BO-045, BO-119
+    clew = Clew(tmp_path, mosquitto.port)
+    if turns < TELLING:
+        await seed(tmp_path, SEEDED, PEOPLE)
+    step = -(-turns // SAMPLES // CHATS)
+    samples: list[Sample] = []
+    with clew.running():
+        async with post(mosquitto.port) as everybody:
+            for part in range(SAMPLES):
+                await talk(clew, everybody, range(part * step, (part + 1) * step))
+                samples.append(await clew.at_rest((part + 1) * step * CHATS, samples[0] if samples else None))
+        figures = await clew.counted()
+    warm = samples[int(SAMPLES * WARM_UP) :]
+    compactions = {name: value for name, value in figures.items() if name.startswith("clew_compactions_total")}
+    grown = warm[-1].memory - warm[0].memory
+    print(f"behind the warm-up: {grown:+.1f} MB, {slope(warm):.2f} MB per 10,000 turns; {compactions}", flush=True)
+
+    assert figures["clew_turns_total/done"] == figures["clew_recall_seconds_count"] == samples[-1].turns
+    assert all(name.startswith("clew_compactions_total/done/") for name in compactions)
+    assert sum(compactions.values()) > samples[-1].turns / 20
+    for what in ("files", "connections", "tasks"):
+        assert getattr(samples[-1], what) <= getattr(samples[0], what), what
+    assert max(each.threads for each in samples) <= THREADS
+    assert max(each.wal for each in samples) < WAL_MB
+    assert slope(warm) < SLOPE_MB if turns >= TELLING else grown < GROWN_MB
+
+    with contextlib.closing(sqlite3.connect(clew.database)) as database:
+        (recalled,) = database.execute("SELECT count(DISTINCT turn) FROM recalled WHERE shown").fetchone()
+    assert recalled > samples[-1].turns / 2
+    store = await SqliteStore.open(clew.database, 1.0, read_only=True)
+    try:
+        assert await store.check() == []
+    finally:
+        await store.close()
+
+
+@forms
+async def test_many_chats_and_resets_leave_nothing_behind(tmp_path: Path, mosquitto: Mosquitto, turns: int) -> None:  # P49, BO-119
+    clew = Clew(tmp_path, mosquitto.port)
     chats = min(turns // 10, 5000)
-    resets = chats // 10
-    async with service(tmp_path) as (_, line):
-        early = None
-        for number in range(chats):
+
+    async def come_by(everybody: Post, numbers: Sequence[int]) -> None:
+        for number in numbers:
             for _ in range(3):
-                await line.ask(f"chat{number}", words(number))
-            if number % (chats // resets) == 0:
-                await line.ask(f"chat{number}", "/new")
-            if number == chats // 10:
-                early = sample(number, tmp_path)
-        late = sample(chats, tmp_path)
-        assert early is not None
-        print(early, late)
-        assert late.memory < RATIO * early.memory
-        for what in ("files", "tasks", "threads"):
-            assert getattr(late, what) <= getattr(early, what) + AT_ONCE, what
+                await everybody.ask(f"chat{number}", words(number))
+            if number % 10 == 0:
+                await everybody.ask(f"chat{number}", "/new")
+
+    with clew.running():
+        async with post(mosquitto.port) as everybody:
+            samples: list[Sample] = []
+            for numbers in (range(chats // 10), range(chats // 10, chats)):
+                async with asyncio.TaskGroup() as group:
+                    for place in range(AT_ONCE):
+                        group.create_task(come_by(everybody, numbers[place::AT_ONCE]))
+                samples.append(await clew.at_rest(numbers.stop, samples[0] if samples else None))
+    early, late = samples
+    assert late.memory < RATIO * early.memory
+    for what in ("files", "connections", "tasks"):
+        assert getattr(late, what) <= getattr(early, what), what
