@@ -1,3 +1,5 @@
+import contextlib
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -116,3 +118,23 @@ async def test_deliveries_belong_to_their_transport(tmp_path: Path) -> None:  # 
         await turn(store, "1", "hello", "answer")
         assert await store.claim_delivery("me", "mqtt", NOW) == (None, None)
         assert await store.claim_delivery("me", "desk", NOW - 1) == (None, NOW), "when it is due"
+
+
+@pytest.mark.asyncio
+async def test_damaged_rows_are_met_once_and_hold_up_nothing(tmp_path: Path) -> None:  # P43, P44
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"), inbound("2", chat="bob"))
+        for chat in ("ada", "bob"):
+            await store.say(reply(f"hello {chat}", chat), NOW)
+        with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as database:
+            database.execute("UPDATE inbox SET context = '{\"a\":' WHERE client_id = '1'")
+            database.execute("UPDATE outbox SET parts = 'null', answers = '', context = '[' WHERE address = 'desk:ada'")
+        claimed = await claim(store)
+        assert (claimed.items[0].text, claimed.items[0].context) == ("hello", {})
+        assert (await claim(store)).items[0].client_id == "2"
+        taken = [await next_delivery(store) for _ in range(2)]
+        assert [(each.text, [part.text for part in each.parts], each.answers) for each in taken] == [
+            ("hello ada", ["hello ada"], ()),
+            ("hello bob", ["hello bob"], ()),
+        ]
+        assert len(await store.history("desk:ada", 0, 10)) == 2

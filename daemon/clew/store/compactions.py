@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from clew.store import Compaction, ModelCall, PromptState, ViewRows, model_calls, transcript
+from clew.store.damage import readable
 
 _COLUMNS = (
     "id, session, parent, from_seq, to_seq, ledger, text, trigger, prompt_version, report, messages, covered, created,"
@@ -184,8 +185,6 @@ def failed(db: sqlite3.Connection, session: str, error: str, calls: Sequence[Mod
 
 def _compaction(row: Sequence[Any]) -> Compaction:
     named = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    try:
-        held, shortened = tuple(json.loads(named["held"])), tuple(json.loads(named["shortened"]))
-    except ValueError:
-        held, shortened = (), ()
+    nothing: list[str] = []
+    held, shortened = (tuple(readable(named[name], nothing)) for name in ("held", "shortened"))
     return Compaction(**{**named, "held": held, "shortened": shortened})

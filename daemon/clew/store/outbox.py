@@ -6,6 +6,7 @@ from typing import Any
 
 from clew.clock import new_id
 from clew.store import Reply, Settlement
+from clew.store.damage import readable
 from clew.transport import Address, Delivery, Part
 
 _COLUMNS = "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, repeated, preview_ref, session, turn"
@@ -176,7 +177,7 @@ def listing(db: sqlite3.Connection, states: tuple[str, ...]) -> list[dict[str, A
 
 def _delivery(row: tuple[Any, ...]) -> Delivery:
     (identifier, address, text, parts, created, reply_to, answers, context, sent, attempts, repeated, ref, session, turn) = row
-    texts = json.loads(parts)
+    texts = readable(parts, [text])
     return Delivery(
         id=identifier,
         address=Address.parse(address),
@@ -184,8 +185,8 @@ def _delivery(row: tuple[Any, ...]) -> Delivery:
         parts=tuple(Part(part, index, len(texts)) for index, part in enumerate(texts, 1)),
         ts=created,
         in_reply_to=reply_to,
-        answers=tuple(json.loads(answers)),
-        context=json.loads(context),
+        answers=tuple(readable(answers, [])),
+        context=readable(context, {}),
         sent=sent,
         attempt=attempts,
         repeat=bool(repeated),

@@ -8,6 +8,7 @@ from typing import Any
 from clew.errors import NotFound, UsageError
 from clew.messages import blocks_to_json, readable_blocks
 from clew.store import Said, SessionRow, accept, compactions, transcript, turns
+from clew.store.damage import readable
 from clew.store.imports import FORMAT
 from clew.transport import Inbound
 
@@ -72,7 +73,7 @@ def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
     exported = []
     for each in messages:
         message = dict(zip(names, each, strict=True))
-        exported.append(message | {"blocks": _readable(message["blocks"]), "metadata": json.loads(message["metadata"])})
+        exported.append(message | {"blocks": _readable(message["blocks"]), "metadata": readable(message["metadata"], {})})
     direct = db.execute("SELECT direct FROM chats WHERE address = ?", (row.address,)).fetchone()[0]
     return {
         "clew": FORMAT,
@@ -135,7 +136,7 @@ def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, new
 
 
 def _said(seq: int, identifier: str, role: Any, text: str, at: float, name: str, in_reply_to: str, answers: str, failed: int) -> Said:
-    return Said(seq, identifier, role, text, at, name, in_reply_to, tuple(json.loads(answers)), bool(failed))
+    return Said(seq, identifier, role, text, at, name, in_reply_to, tuple(readable(answers, [])), bool(failed))
 
 
 TOLD = 200
@@ -158,4 +159,4 @@ def tell(db: sqlite3.Connection, session: str, repairs: Sequence[str]) -> tuple[
 
 def _told(db: sqlite3.Connection, session: str) -> list[str]:
     row = db.execute("SELECT value FROM meta WHERE key = ?", (f"repaired/{session}",)).fetchone()
-    return list(json.loads(row[0])) if row else []
+    return readable(row[0], []) if row else []

@@ -27,6 +27,7 @@ from clew.store import (
     people,
     transcript,
 )
+from clew.store.damage import readable
 from clew.transport import Address
 
 FOR_THE_AGENT = ("message", "job")
@@ -323,4 +324,4 @@ def tool_states(db: sqlite3.Connection, turn: str) -> dict[str, str]:
 
 def _item(row: Sequence[Any]) -> Item:
     identifier, kind, text, client_id, person, sender_name, context, received, job, reply_to = row
-    return Item(identifier, kind, text, client_id, person, sender_name, json.loads(context), received, job, reply_to)
+    return Item(identifier, kind, text, client_id, person, sender_name, readable(context, {}), received, job, reply_to)
