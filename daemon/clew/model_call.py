@@ -23,6 +23,8 @@ log = structlog.get_logger()
 
 TRIES = 4
 """Calls of one provider for one request, the first included: with back-off about 4 seconds, or up to 3 minutes where waits are stated."""
+SUMMARY_TRIES = 2
+"""The same for a summary, and none after a stall: a reply waits for it, and one that is slow gets no faster by asking again."""
 MAX_WAIT = 60.0
 """Seconds; the longest stated wait that is obeyed. A provider that asks for more is left to the fallback."""
 TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
@@ -78,7 +80,9 @@ class ModelCaller:
         if repairs or mended:
             await self._tell(session, (*repairs, *mended))
         stop = stop or Stop()
-        for attempt in range(1, TRIES + 1):
+        summary = marks.request.purpose == "summary"
+        tries = SUMMARY_TRIES if summary else TRIES
+        for attempt in range(1, tries + 1):
             breaker = self.breakers.setdefault(provider.name, Breaker(self._time.steady))
             if left := breaker.wait():
                 raise ProviderError("unavailable", f"{provider.name} kept failing and is left alone for {left:.0f} s")
@@ -94,7 +98,7 @@ class ModelCaller:
                 self._metrics.model_errors.labels(provider.name, error.kind).inc()
                 wait = backoff(attempt, error.retry_after, self._rand(), cap=MAX_WAIT)
                 stated = error.retry_after is not None and error.retry_after > MAX_WAIT
-                if error.kind not in RETRYABLE or attempt == TRIES or stated:
+                if error.kind not in RETRYABLE or attempt == tries or stated or (summary and error.kind == "stall"):
                     raise
                 log.warning("provider.retry", provider=provider.name, kind=error.kind, wait=round(wait, 2), err=str(error))
                 async with stop.heeded():

@@ -26,7 +26,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, complaints) == (0, [])
 
 
-def test_the_unit_restarts_a_crash_and_not_a_bad_config() -> None:  # P48
+def test_the_unit_restarts_a_crash_and_not_a_bad_config() -> None:  # P48, BO-097
     unit = configparser.ConfigParser(strict=False, interpolation=None)
     unit.read(UNIT)
     service = unit["Service"]
