@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import json
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.harness import DEADLINE_S, Correspondent, Daemon, running, write_config
+from tests.acceptance.harness import DEADLINE_S, PROGRAM, Correspondent, Daemon, running, write_config
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import say
 from tests.integration.mqtt_harness import Relay
@@ -37,6 +38,11 @@ async def daemon(folder: Path, broker_port: int) -> AsyncIterator[Daemon]:
         running(configured(folder, broker_port, model.url)) as clew,
     ):
         yield clew
+
+
+def doctor(config: Path) -> str:
+    ran = subprocess.run([PROGRAM, "doctor", "--config", config], capture_output=True, text=True, check=False)
+    return ran.stdout + ran.stderr
 
 
 async def until(told: Callable[[], Awaitable[bool]], what: str) -> None:
@@ -87,6 +93,7 @@ async def test_every_restart_of_the_broker_is_told_and_survived(tmp_path: Path, 
         for round_ in range(2):
             mosquitto.stop()
             await until(lambda: ill(clew), "health that tells of the missing broker")
+            assert "a daemon runs and is not ready: mqtt: " in await asyncio.to_thread(doctor, tmp_path / "clew.yaml")
             mosquitto.start()
             await until(lambda: healthy(clew), "health that tells of the new connection")
             async with Correspondent("ada").connected(mosquitto.port) as ada:

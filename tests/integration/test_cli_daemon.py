@@ -292,7 +292,7 @@ def test_status_and_doctor_of_a_daemon_that_runs(clew: Command) -> None:
     status = json.loads(clew.ok("status", "--json"))
     assert (status["running"], status["ready"]) == (True, True)
     assert "ready: yes" in clew.ok("status")
-    assert "a daemon runs and answers" in clew.ok("doctor")
+    assert "a daemon runs and is ready" in clew.ok("doctor")
     assert clew.ok("db", "check").endswith(": ok\n")
     assert clew("outbox", "list")[0] == 0
     lines = clew.ok("status").splitlines()

@@ -254,7 +254,9 @@ async def daemon(config: Config) -> Finding:
         async with running(config) as client:
             if client is None:
                 return Finding("ok", "no daemon runs; `clew run` starts one")
-            await client.get("/api/v1/status")
+            status = await client.get("/api/v1/status")
     except ClewError as error:
         return Finding("problem", error.message, error.hint or "clew status")
-    return Finding("ok", "a daemon runs and answers")
+    if status["reasons"]:
+        return Finding("problem", f"a daemon runs and is not ready: {'; '.join(status['reasons'])}", "its log says since when")
+    return Finding("ok", "a daemon runs and is ready")

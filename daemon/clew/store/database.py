@@ -193,6 +193,7 @@ async def _connect(path: Path, read_only: bool, index: Indexer) -> aiosqlite.Con
 
 def _set_up(db: sqlite3.Connection, index: Indexer) -> None:
     db.execute(f"PRAGMA cache_size = {-PAGES_KB}")
+    db.execute("PRAGMA mmap_size = 0")  # some builds map files by default: a disk's error would end the process
     db.create_function("index_text", 1, index, deterministic=True)
 
 
