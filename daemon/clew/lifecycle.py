@@ -2,8 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import structlog
 
@@ -16,7 +16,7 @@ from clew.service import Serve, Service, cancelled
 log = structlog.get_logger()
 
 START_WAIT = 5.0
-"""Seconds between two tries of a start to open a store whose disk is full or which somebody holds."""
+"""Seconds between two tries of a start to open a store whose disk is full or which somebody holds, and between two requests for time."""
 HUNG = 60.0
 """Seconds without the dispatcher's progress after which systemd is no longer told that all is well."""
 
@@ -59,20 +59,37 @@ async def _opened(stack: AsyncExitStack, config: Config, serve: Serve, stop: asy
     started no more. Elsewhere somebody is there to read the error. Raises ClewError.
     """
     told = False
-    while not stop.is_set():
-        try:
-            return await stack.enter_async_context(Service.open(config, serve=serve))
-        except StoreError as error:
-            patience = f"EXTEND_TIMEOUT_USEC={10 * START_WAIT * 1_000_000:.0f}"
-            if error.lasting or not notify(f"STATUS={error}", patience):
-                raise
-            if not told:
-                log.error("store.unavailable", err=error.message, hint=error.hint)
-            told = True
-            with suppress(TimeoutError):
-                async with asyncio.timeout(START_WAIT):
-                    await stop.wait()
+    async with _taking_its_time():
+        while not stop.is_set():
+            try:
+                return await stack.enter_async_context(Service.open(config, serve=serve))
+            except StoreError as error:
+                if error.lasting or not notify(f"STATUS={error}"):
+                    raise
+                if not told:
+                    log.error("store.unavailable", err=error.message, hint=error.hint)
+                told = True
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(START_WAIT):
+                        await stop.wait()
     return None
+
+
+@asynccontextmanager
+async def _taking_its_time() -> AsyncIterator[None]:
+    """Ask systemd for more time while the block runs: an index that is built anew after an upgrade takes minutes where much was said."""
+
+    async def ask() -> None:
+        told = True
+        while told:
+            told = notify(f"EXTEND_TIMEOUT_USEC={10 * START_WAIT * 1_000_000:.0f}")
+            await asyncio.sleep(START_WAIT)
+
+    asking = asyncio.create_task(ask())
+    try:
+        yield
+    finally:
+        await cancelled([asking])
 
 
 async def _reload_when(changed: asyncio.Event, service: Service, reread: Callable[[], Config]) -> None:

@@ -6,7 +6,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -33,8 +33,16 @@ class Manager:
         self.heard: list[str] = []
 
     async def until(self, assignment: str) -> None:
+        await self._hear(lambda: assignment in self.heard)
+
+    async def status(self) -> str:
+        """The first words about what it does, waited for."""
+        await self._hear(lambda: any(line.startswith("STATUS=") for line in self.heard))
+        return next(line for line in self.heard if line.startswith("STATUS="))
+
+    async def _hear(self, enough: Callable[[], bool]) -> None:
         async with asyncio.timeout(DEADLINE_S):
-            while assignment not in self.heard:
+            while not enough():
                 datagram = await asyncio.get_running_loop().sock_recv(self._socket, 4096)
                 self.heard += datagram.decode().splitlines()
 

@@ -112,7 +112,7 @@ def rebuild(db: sqlite3.Connection) -> int:
     db.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     db.execute("DELETE FROM document_frequency")
     rows = 0
-    for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number").fetchall():
+    for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number"):
         _index(db, number, chat, searchable(message(row).blocks), delete=False)
         rows += 1
     return rows
