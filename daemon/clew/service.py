@@ -14,7 +14,7 @@ import structlog
 
 from clew import __version__, commands
 from clew.agent import Agent
-from clew.assembly import LOCAL, build_transport, people_of, plugged, providers_of, sections, zone_name
+from clew.assembly import LOCAL, build_transport, people_of, plugged, sections, zone_name
 from clew.boundaries import Boundaries
 from clew.bus import Bus
 from clew.clock import Time, new_id
@@ -25,6 +25,7 @@ from clew.dispatcher import Dispatcher, Work
 from clew.errors import ClewError
 from clew.fitting import Fitting
 from clew.inbox import Door, access_line, decider, pairing_code
+from clew.lineup import Lineup, Lineups, made_of
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller
 from clew.outage import Outage
@@ -75,9 +76,7 @@ Serve = Callable[["Service"], AbstractAsyncContextManager[Listening]]
 class Service:
     """Everything of one process. Open it with `open`."""
 
-    def __init__(
-        self, config: Config, store: SqliteStore, providers: list[Provider], summariser: Provider, time: Time, closing: AsyncExitStack
-    ) -> None:
+    def __init__(self, config: Config, store: SqliteStore, lineup: Lineup, lineups: Lineups, time: Time) -> None:
         self.store = store
         self.time = time
         self.bus = Bus()
@@ -86,7 +85,7 @@ class Service:
         self.listening: Listening | None = None
         self.transports: dict[str, Running] = {}
         self.delivering: dict[str, Delivering] = {}
-        self._closing = closing
+        self._lineups = lineups
         self._started = self.time.steady()
         self._owner = new_id()
         self._adapters: dict[str, Transport] = {}
@@ -97,7 +96,7 @@ class Service:
         self.outage = Outage(store, self.owner, self.time)
         for name, section in sections(config).items():
             self._add(name, build_transport(section))
-        self._compose(config, providers, summariser, self._scheduler(config))
+        self._compose(config, lineup, self._scheduler(config))
         self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self._owner, self._stops)
 
     def _add(self, name: str, transport: Transport) -> None:
@@ -110,11 +109,12 @@ class Service:
     def _scheduler(self, config: Config) -> Scheduler:
         return Scheduler(self.store, self.time, zone_name(config), self.metrics, config.schedule)
 
-    def _compose(self, config: Config, providers: list[Provider], summariser: Provider, scheduler: Scheduler) -> None:
+    def _compose(self, config: Config, lineup: Lineup, scheduler: Scheduler) -> None:
         """Make everything that follows from the config alone."""
         self.config = config
         self.scheduler = scheduler
-        self.providers = providers
+        self._lineup = lineup
+        self.providers = providers = lineup.own
         self.zone = zone = zone_name(config)
         store, agent = self.store, config.agent
         tools = [*sessions.tools(store), *plugged("clew.tools")]
@@ -125,7 +125,7 @@ class Service:
             store,
             agent.compression,
             self.caller,
-            summariser,
+            lineup.summariser,
             providers[0],
             self.time,
             ZoneInfo(zone),
@@ -133,6 +133,7 @@ class Service:
             config.prices,
             config.secrets(),
         )
+        self._lineups.hold(lineup, self.compactor)  # whoever works with these providers has the compactor that was made with them
         self.threads = Threads(store, agent.compression, providers[0], self.time)
         self.agent = Agent(
             store,
@@ -186,11 +187,9 @@ class Service:
             stack.enter_context(_locked(folder))
             store = await SqliteStore.open(folder / "clew.db", time.wall(), known=config.secrets())
             stack.push_async_callback(store.close)
-            providers, summariser = ([provider], provider) if provider else providers_of(config, time)
-            for provider in dict.fromkeys([*providers, summariser]):
-                stack.push_async_callback(provider.close)
-                await provider.prepare()
-            service = cls(config, store, providers, summariser, time, stack)
+            lineups = Lineups()
+            stack.push_async_callback(lineups.close)
+            service = cls(config, store, await lineups.opened(config, time, provider), lineups, time)
             await service._sync(config, service.scheduler)
             await service._recover()
             service.listening = await stack.enter_async_context(serve(service)) if serve else None
@@ -250,14 +249,16 @@ class Service:
         if fixed:
             log.warning("config.needs_restart", keys=fixed)
             config = config.model_copy(update={key: getattr(self.config, key) for key in fixed})
-        providers, summariser = providers_of(config, self.time)
-        for provider in dict.fromkeys([*providers, summariser]):
-            self._closing.push_async_callback(provider.close)
-            await provider.prepare()
         before, after = sections(self.config), sections(config)
-        changed = {name: build_transport(section) for name, section in after.items() if section != before.get(name)}
-        scheduler = self._scheduler(config)
-        await self._sync(config, scheduler)
+        async with AsyncExitStack() as undo:
+            lineup = self._lineup
+            if lineup.made_of != made_of(config):
+                lineup = await self._lineups.opened(config, self.time)
+                undo.push_async_callback(self._lineups.remove, lineup)
+            changed = {name: build_transport(section) for name, section in after.items() if section != before.get(name)}
+            scheduler = self._scheduler(config)
+            await self._sync(config, scheduler)
+            undo.pop_all()
         self.scheduler.stop()
         for name in [name for name in before if before[name] != after.get(name)]:
             await self._stop(name)
@@ -266,7 +267,7 @@ class Service:
             self.metrics.transport_up.remove(name)
         for name, transport in changed.items():
             self._add(name, transport)
-        self._compose(config, providers, summariser, scheduler)
+        self._compose(config, lineup, scheduler)
         self.dispatcher.use(self._work())
         for name in changed:
             self._start(name)

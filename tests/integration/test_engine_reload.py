@@ -1,6 +1,9 @@
 """A changed config is taken over whole, while clew runs."""
 
 import asyncio
+import gc
+import weakref
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ from structlog.testing import capture_logs
 from clew.config import Config, Job, TransportSection
 from clew.errors import ClewError, StoreError
 from clew.plugins import Plugin, registry
+from clew.providers import Provider
 from clew.store.database import _run
 from clew.transport import Transport
 from tests.emulators.scripts import say
@@ -35,6 +39,44 @@ async def test_new_turns_use_the_new_config_and_running_ones_end_with_their_own(
         assert BRIEF in system_text(second)
         assert await world.desk.ask("and once more") == "so be it"
         assert BRIEF in system_text(world.replies[-1])
+
+
+def other_window(world: World, tokens: int) -> Config:
+    local = world.config.providers["local"]
+    local = local.model_copy(update={"settings": local.settings.model_copy(update={"context_window": tokens})})
+    return world.config.model_copy(update={"providers": {"local": local}})
+
+
+async def until_gone(providers: Sequence[weakref.ref[Provider]]) -> None:
+    """Wait until nothing has these providers any more."""
+    async with asyncio.timeout(20):
+        while any(each() for each in providers):
+            gc.collect()
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.asyncio
+async def test_a_provider_that_was_replaced_is_closed_when_its_last_turn_has_ended(tmp_path: Path) -> None:  # P48, BO-119
+    async with engine(tmp_path, lambda body: say("so be it")) as world, world.running():
+        first = weakref.ref(world.service.providers[0])
+        await world.service.reload(world.config)
+        assert world.service.providers[0] is first()  # nothing changed for it
+        held = world.model.hold()
+        await world.desk.accept(world.desk.message("a long question"))
+        await held.reached.wait()
+        between = []
+        for tokens in (100_000, 110_000, 120_000, 130_000):
+            await world.service.reload(other_window(world, tokens))
+            between.append(weakref.ref(world.service.providers[0]))
+        last = between.pop()
+        await until_gone(between)
+        assert await world.desk.ask("another one", "bob") == "so be it"
+        assert first() is not None
+        held.release()
+        await world.desk.until(lambda: len(world.desk.sent) == 2)
+        assert {delivery.text for delivery in world.desk.sent} == {"so be it"}
+        await until_gone([first])
+        assert last() is world.service.providers[0]
 
 
 @pytest.mark.asyncio
@@ -96,10 +138,12 @@ async def test_a_transport_that_cannot_be_built_changes_nothing(tmp_path: Path) 
     async with engine(tmp_path) as world, world.running():
         registry("clew.transports")["broken"] = Plugin("broken", NoSettings, broken)
         section = TransportSection(kind="broken", name="broken", enabled=True, settings=NoSettings())
-        changed = without_desk(world)
+        changed = without_desk(world).model_copy(update={"providers": other_window(world, 100_000).providers})
+        provider = world.service.providers[0]
         with pytest.raises(ClewError, match="certificate"):
             await world.service.reload(changed.model_copy(update={"transports": {**changed.transports, "broken": section}}))
         del registry("clew.transports")["broken"]
+        assert world.service.providers[0] is provider
         assert "answer" in await world.desk.ask("still here?")
 
 
