@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from typing import Literal
 
 import structlog
 
@@ -28,6 +29,10 @@ THEN = (
 )
 
 
+Telling = Literal["untold", "told", "out of reach"]
+"""Whether the owner knows. `untold`: it is tried again; `out of reach`: they are told when it is over."""
+
+
 class Outage:
     """Watches what becomes of writes. reason: why they fail, empty as long as they do not."""
 
@@ -48,18 +53,19 @@ class Outage:
 
     async def _watch(self, failure: StoreError) -> None:
         """From the first write that failed until writes succeed again."""
-        began, told = self._time.steady(), False
+        began = self._time.steady()
+        state: Telling = "untold"
         notice: Delivery | None = None
         self.reason = f"{failure.message} {failure.hint}".strip()
         log.error("store.unavailable", err=failure.message, hint=failure.hint)
         while not await self._store.takes_writes(self._time.wall()):
             await self._pause()
-            if not told and self._time.steady() - began >= PASSING:
+            if state == "untold" and self._time.steady() - began >= PASSING:
                 notice = notice or await self._notice()
-                told = notice is not None and await self._sent(notice)
+                state = await self._tell(notice) if notice is not None else state
         span, reason, self.reason = self._time.steady() - began, self.reason, ""
         log.warning("store.recovered", seconds=round(span))
-        if not told and span >= PASSING:
+        if state != "told" and span >= PASSING:
             with unless_lasting():
                 await self._owner.say(THEN.format(span=_words(span), reason=reason))
 
@@ -74,14 +80,14 @@ class Outage:
             return await self._owner.notice(NOW.format(reason=self.reason))
         return None
 
-    async def _sent(self, notice: Delivery) -> bool:
-        """Whether the owner has it. False: it is tried again, and said when it is over at the latest."""
+    async def _tell(self, notice: Delivery) -> Telling:
         try:
             await self._owner.send(notice)
-        except (Retry, Refused, Unknown) as error:
-            log.info("outbox.retry", address=str(notice.address), id=notice.id, reason=str(error))
-            return False
-        return True
+        except (Retry, Unknown):
+            return "untold"
+        except Refused:
+            return "out of reach"
+        return "told"
 
 
 def _words(seconds: float) -> str:

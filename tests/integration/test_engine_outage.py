@@ -13,7 +13,7 @@ from clew.config import Person
 from clew.delivery import SIDE_BY_SIDE
 from clew.errors import StoreError
 from clew.store.database import _run
-from clew.transport import Capabilities, Delivery, Retry
+from clew.transport import Capabilities, Delivery, Refused, Retry
 from tests.emulators.scripts import say
 from tests.integration.engine import DEADLINE_S, World, engine
 
@@ -94,6 +94,19 @@ async def test_an_owner_out_of_reach_is_told_when_it_is_over(tmp_path: Path) -> 
         await world.desk.until(lambda: "I could not store anything." in world.desk.sent[-1].text)
         assert "attempt to write a readonly database" in world.desk.sent[-1].text
         assert told(world) == []
+
+
+@pytest.mark.asyncio
+async def test_an_owner_whose_platform_refuses_is_not_tried_for_ever(tmp_path: Path) -> None:  # BO-046
+    async with owned(tmp_path) as world, world.running():
+        await world.desk.ask("good morning")
+        world.desk.faults["desk:ada"] = [Refused("there is no way back")]
+        await writable(world, yes=False)
+        await refused(world)
+        await until(lambda: not world.desk.faults["desk:ada"])
+        await writable(world, yes=True)
+        await world.desk.until(lambda: "I could not store anything." in world.desk.sent[-1].text)
+        assert len([delivery for delivery in world.desk.tries if delivery.text.startswith(TOLD)]) == 1
 
 
 @pytest.mark.asyncio
