@@ -15,6 +15,9 @@ from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
 from clew.store import Compaction, ModelCall, ViewRows
 
+EXTRACT = "extract"
+"""Stands for the model and the prompt where a summary was made without either."""
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -38,17 +41,25 @@ class Made:
     calls: tuple[ModelCall, ...]
 
 
+def began(rows: ViewRows, demoted: Sequence[Rendered]) -> float:
+    """When the first message behind a summary of these was written (seconds since the epoch, UTC)."""
+    before = rows.compaction
+    first_at: float = json.loads(before.report)["first_at"] if before and before.text else demoted[0].rows[0].at
+    return first_at
+
+
 def summary_row(made: Made, identifier: str, now: float, zone: tzinfo, known: Collection[str]) -> Compaction:
     """The row of a revised summary. known: secrets of this installation, which pinned messages must not bring into it."""
     rows, before = made.rows, made.rows.compaction
     demoted = tuple(dict.fromkeys(row for message in made.demoted for row in message.rows))
     held = [*rows.pinned, *(row for row in demoted if row.id in rows.pins)]
-    said = json.loads(before.report) if before and before.text else {"total": 0, "first_at": demoted[0].at}
-    text = ledgers.render(made.ledger, held, known, zone=zone, year=datetime.fromtimestamp(said["first_at"], zone).year)
+    total = json.loads(before.report)["total"] if before and before.text else 0
+    first_at = began(rows, made.demoted)
+    text = ledgers.render(made.ledger, held, known, zone=zone, year=datetime.fromtimestamp(first_at, zone).year)
     shown = window([row for row in rows.messages if row.seq > made.cut.to_seq], shortened=rows.shortened.union(made.shorten)).messages
     report = {
-        "total": said["total"] + len(demoted),
-        "first_at": said["first_at"],
+        "total": total + len(demoted),
+        "first_at": first_at,
         "last_at": demoted[-1].at,
         **asdict(made.report),
         "tokens_before": _tokens(before, (*made.demoted, *made.kept)),

@@ -3,23 +3,24 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import Literal
 
 import structlog
 
 from clew.budget import cost, numbers, summary_tokens
 from clew.clock import Time, new_id
-from clew.compacted import Made, shorten_row, summary_row
+from clew.compacted import EXTRACT, Made, began, shorten_row, summary_row
 from clew.config import Compression, Price
 from clew.context import ledger as ledgers
 from clew.context import prompt
 from clew.context.boundaries import boundary_cut
 from clew.context.compression import Cut, Trigger, behind, chunks, cut_at
-from clew.context.contract import refusal
+from clew.context.contract import refusal, room
+from clew.context.extract import extract
 from clew.context.ledger import Ledger
 from clew.context.prompt import Marks
-from clew.context.revision import Report, compare, revise
+from clew.context.revision import Report, Size, hear, in_all, revise
 from clew.context.summarise import material, message_tokens
 from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
@@ -28,7 +29,6 @@ from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
-from clew.providers.offline import summary as extract_summary
 from clew.stopping import Stop, Stopped
 from clew.store import Boundary, ModelCall, ViewRows
 from clew.store.sqlite import SqliteStore
@@ -226,27 +226,40 @@ class Compactor:
         capacity, limit = self._capacity(limits, work)
         sizes = [message_tokens(message, self._zone) for message in work.demoted]
         before = ledger = work.ledger
-        reasons: dict[int, str] = {}
+        reports: list[Report] = []
         spent = Spent()
         for start, end in chunks(sizes, capacity):
             part = work.demoted[start:end]
-            request = self._request(ledger, part, work, limits, limit)
-            if extract:
-                answer = await asyncio.to_thread(extract_summary, request)
-            else:
-                answer = await self._ask(request, work, spent)
-            replaced = material(ledgers.numbered(ledger), part, self._zone, "")
-            if why := refusal(answer, replaced):
+            answer = "" if extract else await self._ask(self._request(ledger, part, work, limits, limit), work, spent)
+            if not extract and (why := refusal(answer)):
                 raise _Failure(why, spent)
-            ledger, report = revise(ledger, part, answer, self._known)
-            reasons.update({change.number: change.why for change in (*report.changed, *report.dropped)})
-        return ledger, compare(before, ledger, reasons), spent.calls
+            # A long part takes tens of milliseconds: not on the loop.
+            ledger, report = await asyncio.to_thread(self._revise, ledger, part, answer, work)
+            reports.append(report)
+        if not ledger:
+            raise _Failure("the summary is empty", spent)
+        return ledger, in_all(before, ledger, reports), spent.calls
+
+    def _revise(self, ledger: Ledger, part: Sequence[Rendered], answer: str, work: "_Work") -> tuple[Ledger, Report]:
+        """The ledger after an answer of the summariser or, where there is none or nothing comes of it, after an extract."""
+        replaced = material(ledgers.numbered(ledger), part, self._zone, "")
+        year = datetime.fromtimestamp(began(work.rows, work.demoted), self._zone).year
+        size = Size(room(work.summary_tokens, replaced), self._zone, year)
+        heard = hear(part, self._known)
+        if answer:
+            revised, report = revise(ledger, heard, answer, self._known, size=size)
+            if revised:
+                return revised, report
+        return revise(ledger, heard, extract(ledger, heard, size.tokens), self._known, size=size)
 
     def _capacity(self, limits: Limits, work: "_Work") -> tuple[int, int]:
         """(tokens of messages that fit one request, characters of one message)."""
         fixed = estimate(self._instructions()) + estimate(load("summary_format").text) + work.summary_tokens * 2 + 500
         room = max(limits.window - fixed - work.summary_tokens, limits.window // 4)
         return room, max(room * 2, 400)
+
+    def _prompt_version(self) -> str:
+        return "custom" if self._settings.prompt else load("summary").version
 
     def _instructions(self) -> str:
         return self._settings.prompt or load("summary").text
@@ -286,8 +299,8 @@ class Compactor:
             shorten=work.shorten,
             ledger=ledger,
             report=report,
-            prompt_version="custom" if self._settings.prompt else load("summary").version,
-            model=self._provider.model,
+            prompt_version=self._prompt_version() if calls else EXTRACT,
+            model=self._provider.model if calls else EXTRACT,
             seconds=seconds,
             cost=sum(cost(price, call.usage) for call in calls) if price else None,
             calls=tuple(calls),

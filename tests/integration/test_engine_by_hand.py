@@ -13,7 +13,8 @@ from tests.emulators.server import Fault, JsonObject
 from tests.integration.engine import World, assistant, called, engine, exchanges, result, spoken, system_text, user, words_of
 
 REFUSED = Fault(400, "invalid_request_error", "function arguments are malformed")
-RULE = "Never call me before nine!"
+RULE = "The soup was lovely, as ever."
+"""Nothing that has to survive of itself."""
 
 
 async def compactions(world: World) -> list[Compaction]:
@@ -159,7 +160,7 @@ async def test_after_an_undo_the_count_trigger_waits_for_as_many_messages_as_it_
 
 @pytest.mark.asyncio
 async def test_undo_goes_back_one_compaction_after_another(tmp_path: Path) -> None:  # P21
-    summaries = iter(["The first summary.", "The second summary."])
+    summaries = iter(["They asked and answered.", "They answered and asked."])
     async with engine(tmp_path, summary=lambda body: say(next(summaries))) as world:
         world.compression(keep_recent=2)
         async with world.running():
@@ -169,11 +170,11 @@ async def test_undo_goes_back_one_compaction_after_another(tmp_path: Path) -> No
             await world.desk.ask("one")
             await world.desk.ask("/compact")
             await world.desk.ask("two")
-            assert "The second summary." in system_text(world.replies[-1])
+            assert "They answered and asked." in system_text(world.replies[-1])
             await world.desk.ask("/undo compaction")
             await world.desk.ask("three")
-            assert "The first summary." in system_text(world.replies[-1])
-            assert "The second summary." not in system_text(world.replies[-1])
+            assert "They asked and answered." in system_text(world.replies[-1])
+            assert "They answered and asked." not in system_text(world.replies[-1])
             await world.desk.ask("/undo compaction")
             await world.desk.ask("four")
             assert "summary" not in system_text(world.replies[-1]).replace("reaches you as a summary", "")
@@ -238,7 +239,7 @@ async def test_undo_takes_the_last_exchange_out_of_the_window(tmp_path: Path) ->
 
 @pytest.mark.asyncio
 async def test_a_summary_is_written_anew_with_other_words_and_the_old_one_stands_until_then(tmp_path: Path) -> None:  # P21
-    answers: list[JsonObject | str | Fault] = ["A bland summary.", REFUSED, "Booking code QX-4471."]
+    answers: list[JsonObject | str | Fault] = ["They asked and answered.", REFUSED, "Booking code QX-4471."]
 
     def summary(body: JsonObject) -> object:
         answer = answers.pop(0)
@@ -253,12 +254,12 @@ async def test_a_summary_is_written_anew_with_other_words_and_the_old_one_stands
             await world.desk.ask("go on")
             failed = await world.service.compactor.redo(session, "the booking code")
             assert failed.state == "failed"
-            assert "A bland summary." in (await newest(world)).text
+            assert "They asked and answered." in (await newest(world)).text
             done = await world.service.compactor.redo(session, "the booking code")
             assert (done.state, done.covered) == ("done", 6)
             assert "the booking code" in words_of(spoken(world.summaries[-1])[-1])
             assert "my booking code is QX-4471" in words_of(spoken(world.summaries[-1])[-1])
-            assert "A bland summary." not in words_of(spoken(world.summaries[-1])[-1])
+            assert "They asked and answered." not in words_of(spoken(world.summaries[-1])[-1])
             await world.desk.ask("what is it?")
             assert "QX-4471" in system_text(world.replies[-1])
             assert [each.undone_at is None for each in await compactions(world)] == [False, True]

@@ -231,7 +231,7 @@ async def test_the_next_compaction_revises_the_summary_with_the_newly_demoted_al
                 await world.desk.ask(f"later {n}")
             first, second = world.summaries
             assert current_summary(first) == "(none yet)"
-            assert current_summary(second) == "1 | identifier | Ada | said | #1 | my booking code is QX-4471"
+            assert current_summary(second) == "1 | identifier | ada | said | #1 | my booking code is QX-4471"
             assert "my booking code" in new_messages(first)
             assert "my booking code" not in new_messages(second)
             assert "later 0" in new_messages(second)
@@ -329,7 +329,7 @@ async def test_a_success_forgets_earlier_failures(tmp_path: Path) -> None:  # P2
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    "answer", [" \n ", "<!DOCTYPE html><title>502</title>", '{"error": {"message": "overloaded"}}', "word " * 3000, "I'm sorry, I can't."]
+    "answer", [" \n ", "<!DOCTYPE html><title>502</title>", '{"error": {"message": "overloaded"}}', "I'm sorry, I can't."]
 )
 async def test_a_summary_that_is_none_is_never_committed(tmp_path: Path, answer: str) -> None:  # P17, P25
     async with engine(tmp_path, summary=answer) as world:
@@ -340,6 +340,19 @@ async def test_a_summary_that_is_none_is_never_committed(tmp_path: Path, answer:
             assert len(world.summaries) == 1
             assert await compactions(world) == []
             assert len(spoken(world.replies[0])) == 13
+
+
+@pytest.mark.asyncio
+async def test_a_summary_without_end_is_cut_to_what_must_survive(tmp_path: Path) -> None:  # P17
+    async with engine(tmp_path, summary="word " * 3000) as world:
+        world.compression(trigger_messages=10, keep_recent=4)
+        async with world.running():
+            await world.seed(user("Never ring the bell after nine!"), assistant("Noted."), *exchanges(5))
+            await world.desk.ask("go on")
+            (compaction,) = await compactions(world)
+            assert "Never ring the bell after nine!" in compaction.text
+            assert "word" not in compaction.text
+            assert [change["why"] for change in json.loads(compaction.report)["refused"]] == ["not all of it stands in the messages"]
 
 
 @pytest.mark.asyncio

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from clew.config import Job, yaml
-from clew.context import contract, operations, recall, redact, text, tokens, view
+from clew.context import contract, extract, operations, recall, redact, revision, survival, text, tokens, view
 from clew.errors import ConfigError, UsageError
 from clew.inbox import is_command
 from clew.messages import Text as Words
@@ -35,7 +35,6 @@ from clew.providers import (
     SystemBlock,
     anthropic,
     claude_wire,
-    extract,
     offline,
     ollama,
     openai,
@@ -151,8 +150,9 @@ PARSERS: Mapping[str, Parser] = {
     "a login cookie": Parser(lambda s: auth.valid_cookie(s, "the token", 1e9), bound=8192),
     "a token": Parser(lambda s: auth.same_token(s, "the token"), bound=8192),
     "the name of a chat": Parser(chat_id, (Problem,), 8192),
-    "a summary": Parser(lambda s: contract.refusal(s, "what was said")),
-    "an extract": Parser(lambda s: extract.extract([extract.Said(s)], [], 500)),
+    "a summary": Parser(lambda s: contract.refusal(s)),
+    "an extract": Parser(lambda s: extract.extract((), survival.heard([survival.Said(s)]), 500)),
+    "a revision": Parser(lambda s: revision.revise((), survival.heard([survival.Said(s, "Ada", "user", "m1", 1)]), s)),
     "an error's words": Parser(lambda s: (overflow_in(s), failure(Answer(400, s), 0.0))),
     "a Retry-After": Parser(lambda s: retry_after({"retry-after": s, "retry-after-ms": s, "x-ratelimit-reset": s}, 0.0)),
     "what claude prints": Parser(lines),

@@ -108,6 +108,28 @@ def test_held_messages_stand_behind_the_summary_word_for_word() -> None:  # P13
     )
 
 
+def test_what_a_held_message_says_is_not_said_twice() -> None:  # P13 P16
+    rule = Message("m1", 1, "user", (Text("Never ring the bell after nine."),), START, sender_name="Ada")
+    ledger = (
+        Entry("constraint", "Never ring the bell after nine.", sources=("m1",)),
+        Entry("fact", "It is a loud bell.", sources=("m1",)),
+        Entry("constraint", "Never ring the bell after nine.", sources=("m1", "m9")),
+    )
+    assert render(ledger, [rule]).count("Never ring the bell after nine.") == 2
+    assert "It is a loud bell." in render(ledger, [rule])
+
+
+def test_one_person_alone_is_named_once() -> None:  # P16 P18
+    ledger = (Entry("fact", "x", speaker="Ada", places=(1,)), Entry("promise", "y", speaker="assistant", places=(2,)))
+    assert render(ledger).splitlines() == [
+        "Said by Ada unless another is named.",
+        *("## Facts and identifiers", "- #1: x"),
+        *("## Promises", "- assistant #2: y"),
+    ]
+    both = (*ledger, Entry("fact", "z", speaker="Bob", places=(3,)))
+    assert render(both).splitlines()[:3] == ["## Facts and identifiers", "- Ada #1: x", "- Bob #3: z"]
+
+
 def test_a_ledger_is_stored_and_read_back_equal() -> None:  # P2 P15
     ledger: Ledger = (DECISION, NARRATIVE, Entry("fact", "Zoë's „Weg“ 漢字 🙂", number=3))
     assert from_json(to_json(ledger)) == ledger

@@ -74,4 +74,9 @@ def test_talk_around_them_is_none(line: str) -> None:
 def test_operations_come_in_their_order_and_are_bounded() -> None:
     answer = "Gerne, hier die Änderungen:\n\n```\n+ task | Ada | said | #7 | Book the ferry\nx 3 | done | #8\n```\nSonst nichts."
     assert parse(answer) == [TASK, Operation("close", 3, status="done", sources=("8",))]
-    assert len(parse("x 1\n" * 10_000)) == MAX_OPERATIONS
+    assert len(parse("".join(f"x {number}\n" for number in range(10_000)))) == MAX_OPERATIONS
+
+
+def test_a_stammering_model_is_heard_once() -> None:
+    line = "+ task | Ada | said | #7 | Book the ferry\n"
+    assert parse(line * 10_000) == [TASK]

@@ -2,6 +2,7 @@ from datetime import UTC
 
 import pytest
 
+from clew.context.ledger import Entry
 from clew.context.summarise import material
 from clew.context.tokens import estimate
 from clew.context.view import Rendered
@@ -87,12 +88,12 @@ Answer with the summary alone, in at most 1500 tokens."""
 
 def test_the_parts_of_a_summary_request_are_told_apart() -> None:
     messages, before = parse(SUMMARY_REQUEST)
-    assert [(each.id, each.speaker, each.by_model) for each in messages] == [
-        ("8", "Ada", False),
-        ("9", "assistant", True),
+    assert [(each.id, each.place, each.speaker, each.role) for each in messages] == [
+        ("8", 8, "Ada", "user"),
+        ("9", 9, "assistant", "assistant"),
     ]
     assert messages[0].text == "ok thanks\nMy sister Ines does not eat fish."
-    assert before == ["3 | fact | Ada | said | #7 | The code is 4711."]
+    assert before == (Entry("fact", "The code is 4711.", sources=("7",), number=3),)
 
 
 def test_a_summary_adds_what_is_new_and_leaves_the_rest_alone() -> None:  # P15 P20
@@ -107,8 +108,7 @@ def test_clews_own_instructions_are_no_part_of_the_thread() -> None:
     text = f"""{load("summary").text}
 
 Current summary:
-Decisions:
-- Use port 8130.
+1 | decision | Ada | said | #3 | Use port 8130.
 
 New messages:
 [#bbbbbbbbbbbb Mon 2026-11-30 12:51 +01:00 Ada] We decided on 9090 instead.
@@ -116,7 +116,7 @@ New messages:
 {load("summary_format").text}"""
     messages, before = parse(text)
     assert [message.text.strip() for message in messages] == ["We decided on 9090 instead."]
-    assert before == ["Decisions:", "Use port 8130."]
+    assert [entry.text for entry in before] == ["Use port 8130."]
 
 
 def material_of(before: str, *texts: str) -> Request:
@@ -127,8 +127,8 @@ def material_of(before: str, *texts: str) -> Request:
 
 
 def test_what_the_current_summary_holds_is_not_said_again() -> None:  # P15, P20
-    assert summary(material_of("", "We decided on port 8130.", "ok thanks")) == "+ fact | Ada | said | #1 | We decided on port 8130."
-    before = "1 | fact | Ada | said | #1 | We decided on port 8130."
+    assert summary(material_of("", "We decided on port 8130.", "ok thanks")) == "+ decision | Ada | said | #1 | We decided on port 8130."
+    before = "1 | decision | Ada | said | #1 | We decided on port 8130."
     assert summary(material_of(before, "We decided on port 8130.", "haha")) == "="
 
 

@@ -1,12 +1,26 @@
-"""What a summary must hold to be committed. Pure."""
+"""The contract of a compaction: what must survive stands in the summary, word for word and within its size. Pure."""
+
+from __future__ import annotations
 
 import json
 import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from clew.context.evidence import Claim, Evidence, holds, normal, sources
+from clew.context.grounding import BINDING, word_for_word
+from clew.context.ledger import Entry, Kind, section
+from clew.context.survival import Statement, weight_of
 from clew.context.tokens import estimate
+from clew.context.weighing import MUST
 
 SHORT_SUMMARY = 400
 """Tokens up to which a summary may be longer than what it replaces (promise 17)."""
+LONGEST_LINE = 300
+"""Characters of several statements that share an entry."""
+COVERED = 0.75
+"""Of a statement's content words, the part that an entry shares which stands for it, beside its identifiers and all that binds."""
 
 _ERROR = re.compile(
     r"\A\s*(?:"
@@ -28,13 +42,166 @@ def _is_json_object(text: str) -> bool:
         return False
 
 
-def refusal(summary: str, replaced: str) -> str:
-    """Why `summary` may not be committed in place of `replaced`, in words; empty if it may."""
-    if not summary.strip():
+def refusal(answer: str) -> str:
+    """Why a summariser's answer is none, in words; empty if it may be one."""
+    if not answer.strip():
         return "the summary is empty"
-    if _ERROR.match(summary) or _is_json_object(summary):
-        return "the summary is an error text"
-    tokens = estimate(summary)
-    if tokens > SHORT_SUMMARY and tokens > estimate(replaced):
-        return "the summary is longer than what it replaces"
-    return ""
+    return "the summary is an error text" if _ERROR.match(answer) or _is_json_object(answer) else ""
+
+
+def room(budget: int, replaced: str) -> int:
+    """Tokens of a summary that takes the place of `replaced`: the budget, and beyond `SHORT_SUMMARY` never more than it had."""
+    return min(budget, max(SHORT_SUMMARY, estimate(replaced)))
+
+
+class Index:
+    """Entries by their sources and by their words, for asking whether one of them says something already."""
+
+    def __init__(self, entries: Iterable[Entry], claims: Mapping[int, Claim]) -> None:
+        self._entries: dict[int, Entry] = {}
+        self._texts: dict[int, str] = {}
+        self._claims = dict(claims)
+        self._by_source: dict[str, list[int]] = defaultdict(list)
+        self._by_stem: dict[str, list[int]] = defaultdict(list)
+        for entry in entries:
+            self.put(entry, claims[entry.number])
+
+    def put(self, entry: Entry, claim: Claim) -> None:
+        """Add an entry, or give the one with its number another text."""
+        number = entry.number
+        self._entries[number], self._claims[number], self._texts[number] = entry, claim, normal(claim.text)
+        for source in entry.sources:
+            self._by_source[source].append(number)
+        for stem in claim.stems:
+            self._by_stem[stem].append(number)
+
+    def covers(self, statement: Statement) -> bool:
+        """Whether an entry says what a statement says, as surely and as bindingly, with every identifier in it."""
+        text = normal(statement.text)
+        near = {number for source in sources(statement) for number in self._by_source.get(source.id, ())}
+        if any(holds(self._texts[number], text) for number in near):
+            return True
+        counts: Counter[int] = Counter(number for stem in statement.stems for number in set(self._by_stem.get(stem, ())))
+        least = max(1.0, COVERED * len(statement.stems))
+        return any(self._says(number, statement) for number, count in counts.items() if count >= least)
+
+    def _says(self, number: int, statement: Statement) -> bool:
+        entry, claim, text = self._entries[number], self._claims[number], self._texts[number]
+        if entry.certainty != statement.certainty or (claim.does ^ statement.does) & BINDING:
+            return False
+        if entry.closed and statement.said.id not in entry.sources:
+            return False
+        return all(holds(text, normal(each.text)) for each in statement.identifiers)
+
+    def misrendered(self, statement: Statement, among: Iterable[int]) -> Entry | None:
+        """Of these entries, one that stands on the statement's message and says less than half something else."""
+        cited = {number for source in sources(statement) for number in self._by_source.get(source.id, ())}
+        for number in among:
+            stems = self._claims[number].stems
+            if number in cited and stems and 2 * len(stems & statement.stems) >= len(stems) and self._entries[number].kind != "narrative":
+                return self._entries[number]
+        return None
+
+
+def enforced(
+    entries: dict[int, Entry], fresh: Sequence[int], free: int, claims: Mapping[int, Claim], evidence: Evidence
+) -> dict[int, Entry]:
+    """The entries with everything that must survive: what none of them says is added from its source, or takes the place of a rendering.
+
+    fresh: numbers of the entries that the summariser added; free: the next number.
+    """
+    index = Index(entries.values(), claims)
+    unsettled = list(fresh)
+    result = dict(entries)
+    for statement in evidence.statements:
+        if not statement.must or index.covers(statement):
+            continue
+        before = index.misrendered(statement, unsettled)
+        if before is not None:
+            unsettled.remove(before.number)
+            entry = word_for_word(before, statement)
+        elif (last := result.get(free - 1)) is not None and free - 1 not in fresh and _goes_on(last, statement):
+            entry = replace(last, text=f"{last.text} {statement.text}")
+        else:
+            entry = entry_of(statement, free)
+            free += 1
+        result[entry.number] = entry
+        index.put(entry, evidence.claim(entry.text))
+    return result
+
+
+def _goes_on(last: Entry, statement: Statement) -> bool:
+    """Whether a statement may share the line of the one before it: of one message, one kind and one certainty."""
+    same = last.kind == statement.kind and last.certainty == statement.certainty and len(last.text) + len(statement.text) < LONGEST_LINE
+    return same and last.sources == tuple(each.id for each in sources(statement))
+
+
+def entry_of(statement: Statement, number: int) -> Entry:
+    """A statement as an entry."""
+    blank = Entry(statement.kind, "", number=number)
+    return replace(word_for_word(blank, statement), kind=statement.kind)
+
+
+# What leaves first -----------------------------------------------------------------------------------------------
+
+LEAST_BINDING: dict[Kind, int] = {
+    "constraint": 40,
+    "correction": 38,
+    "goal": 36,
+    "task": 36,
+    "request": 34,
+    "decision": 34,
+    "next_step": 32,
+    "promise": 30,
+    "error": 28,
+    "preference": 26,
+    "question": 22,
+    "identifier": 20,
+}
+"""What an entry weighs at least by its kind, whatever its words say: the summariser may know better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Entries that stay and entries that leave, both in their order."""
+
+    kept: tuple[Entry, ...]
+    left: tuple[Entry, ...]
+
+
+def fitted(entries: Sequence[Entry], budget: int, cost: Callable[[Entry], int], now: float) -> Fitted:
+    """The entries that fit into `budget` tokens. The narrative leaves first, then closed entries, then what binds least, the older first.
+
+    cost: tokens of an entry's line. Headings count too. now: seconds since the epoch; what was to be by then binds less.
+    """
+    costs = {entry.number: cost(entry) for entry in entries}
+    headings = Counter(section(entry) for entry in entries)
+    total = sum(costs.values()) + sum(estimate(f"## {title}\n") for title in headings)
+    leaving: set[int] = set()
+    for entry in sorted(entries, key=lambda each: (binding(each, now), each.date, each.number)):
+        if total <= budget:
+            break
+        leaving.add(entry.number)
+        total -= costs[entry.number]
+        headings[section(entry)] -= 1
+        if not headings[section(entry)]:
+            total -= estimate(f"## {section(entry)}\n")
+    return Fitted(
+        tuple(entry for entry in entries if entry.number not in leaving), tuple(entry for entry in entries if entry.number in leaving)
+    )
+
+
+def binding(entry: Entry, now: float) -> int:
+    """How long an entry stays when there is not enough room; `MUST` or more: it has to survive."""
+    if entry.kind == "narrative":
+        return 0
+    if entry.closed:
+        return 1
+    weight = weight_of(entry.text, entry.speaker, entry.date, now)
+    return (
+        weight if weight < weight_of(entry.text, entry.speaker, entry.date, entry.date) else max(LEAST_BINDING.get(entry.kind, 0), weight)
+    )
+
+
+def must(entry: Entry) -> bool:
+    return binding(entry, entry.date) >= MUST

@@ -34,6 +34,9 @@ CERTAINTIES: frozenset[str] = frozenset(get_args(Certainty))
 ACTIVE: frozenset[str] = frozenset({"open", "in progress", "blocked"})
 """Every other status means that an entry is closed."""
 
+NOBODY: frozenset[str] = frozenset({"", "assistant", "tool"})
+"""Speakers that are no person."""
+
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _SECTIONS: tuple[tuple[str, frozenset[str]], ...] = (
     ("Goal", frozenset({"goal"})),
@@ -101,25 +104,40 @@ def render(
 ) -> str:
     """The ledger as the model reads it: a Markdown section for each heading in use, in a fixed order; in a section, the ledger's order.
 
-    held: pinned messages, which stand behind it word for word, redacted. known: secrets of this installation. zone: where its days
-    begin. year: the year that goes without saying, None: every date names its own.
+    Where one person alone speaks, a first line names them and the entries need not. held: pinned messages, which stand behind it
+    word for word, redacted, in place of their entries. known: secrets of this installation. zone: where its days begin. year: the year
+    that goes without saying, None: every date names its own.
     """
+    person = only_person(ledger)
     by_title: dict[str, list[str]] = {title: [] for title, _ in _SECTIONS}
     for entry in ledger:
-        by_title[section(entry)].append(line(entry, zone, year))
-    parts = ["\n".join([f"## {title}", *(f"- {each}" for each in lines)]) for title, lines in by_title.items() if lines]
+        if not any((message.id,) == entry.sources and entry.text in message.text for message in held):
+            by_title[section(entry)].append(line(entry, zone, year, person))
+    parts = [said_by(person)] if person else []
+    parts += ["\n".join([f"## {title}", *(f"- {each}" for each in lines)]) for title, lines in by_title.items() if lines]
     if held:
         lines = [f"- {message.sender_name or message.role}: {redact(message.text, known)}" for message in held]
         parts.append("\n".join(["Pinned messages, word for word:", *lines]))
     return "\n".join(parts)
 
 
-def line(entry: Entry, zone: tzinfo = UTC, year: int | None = None) -> str:
+def only_person(ledger: Ledger) -> str:
+    """The one person whose words stand in the ledger, empty if there are none or several."""
+    people = {entry.speaker for entry in ledger} - NOBODY
+    return people.pop() if len(people) == 1 else ""
+
+
+def said_by(person: str) -> str:
+    """The line that names the only person."""
+    return f"Said by {name(person)} unless another is named."
+
+
+def line(entry: Entry, zone: tzinfo = UTC, year: int | None = None, person: str = "") -> str:
     """One entry as the model reads it: `Ada guessed 28 May #57: text (because reason)`; what is not known is left out.
 
-    A closed entry says how, unless it is plainly done; a certainty of `said` goes without saying.
+    A closed entry says how, unless it is plainly done; a certainty of `said` and the speaker `person` go without saying.
     """
-    head = [name(entry.speaker)]
+    head = [name(entry.speaker) if entry.speaker != person else ""]
     if entry.certainty != "said":
         head.append(entry.certainty)
     if entry.closed and entry.status != "done":

@@ -18,9 +18,13 @@ from clew.context.ledger import CERTAINTIES, KINDS, Certainty, Kind
 
 Verb = Literal["add", "amend", "close", "drop", "keep"]
 
+NOTHING = "="
+"""The answer of a summariser that has nothing to change."""
 MAX_CHARS = 100_000
 """Characters of an answer that are read; more is no summary."""
 MAX_OPERATIONS = 400
+_NEAR = 20
+"""A line that says the same as one of so many before it is the stammering of a small model."""
 
 _DECORATION = "*_`> \t"
 _BULLET = re.compile(r"\A(?:[-*•·>]|\d{1,3}[.)])\s+(?=[*_`]*(?:\+|~|[x×]\s*#?\d|[-–—]\s*#?\d|(?:add|amend|close|drop)\b))", re.IGNORECASE)
@@ -121,8 +125,9 @@ class Operation:
 def parse(answer: str) -> list[Operation]:
     """The operations in an answer, in order; empty if there is none in it. Never fails."""
     found: list[Operation] = []
-    for line in answer[:MAX_CHARS].splitlines():
-        if (operation := _operation(line)) is not None:
+    whole = answer if len(answer) <= MAX_CHARS else answer[:MAX_CHARS].rpartition("\n")[0]
+    for line in whole.splitlines():
+        if (operation := _operation(line)) is not None and operation not in found[-_NEAR:]:
             found.append(operation)
             if len(found) == MAX_OPERATIONS:
                 break
@@ -133,7 +138,7 @@ def _operation(line: str) -> Operation | None:
     line = _BULLET.sub("", line.strip().strip("|").strip("`> \t"))
     if line.startswith("**") and line.endswith("**") and line.count("**") == 2:
         line = line[2:-2]
-    if line == "=":
+    if line == NOTHING:
         return Operation("keep")
     if restated := _RESTATED.match(line):
         return _numbered("keep", int(restated[1]), line[restated.end() :])

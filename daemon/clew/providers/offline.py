@@ -7,22 +7,24 @@ import re
 from collections.abc import AsyncGenerator, Iterator
 
 from clew.config.settings import Settings as Section
+from clew.context.extract import extract
+from clew.context.ledger import Entry, Ledger
+from clew.context.operations import parse as operations
 from clew.context.query import query
+from clew.context.sentences import sentences
+from clew.context.survival import Said, heard
 from clew.context.text import index_text, stem, tokens
 from clew.context.tokens import estimate
-from clew.messages import Text, ToolCall, ToolResult, Usage
+from clew.messages import Role, Text, ToolCall, ToolResult, Usage
 from clew.plugins import Plugin
 from clew.prompts import load
 from clew.providers import Began, Delta, Done, Event, Limits, PromptMessage, Request, Ttl
-from clew.providers.extract import Said, extract, sentences
 from clew.providers.sections import MaxTokens
 
 KIND = "offline"
 NO_MODEL = "No model is configured, so I can only quote what I remember."
 NOTHING_FOUND = "No model is configured, and I remember nothing about this."
 HOW_TO = "To get real answers, set ANTHROPIC_API_KEY or name a model under `providers` in the config."
-NO_SUMMARY = "(none yet)"
-"""What a summary request holds in place of the current summary where there is none."""
 WINDOW = 200_000
 """Tokens. Nothing is sent anywhere, so it only has to be large."""
 QUOTES = 4
@@ -37,7 +39,7 @@ _TAG = re.compile(r"\A</?[a-z_ -]{1,40}>\Z")
 _SECTION = re.compile(r"\A(?:</?[a-z_ -]{1,40}>|#{1,4} .{1,100}|[A-Z][^.!?]{2,100}:)\Z")
 _SUMMARY = re.compile(r"summary", re.IGNORECASE)
 _BULLET = re.compile(r"\A\s*(?:[-*•>]|[0-9]{1,3}[.)])\s+")
-_MODEL_NAMES = frozenset({"assistant", "clew", "model", "tool", "bot"})
+_ROLES: dict[str, Role] = {"assistant": "assistant", "tool": "tool"}
 
 
 class Settings(Section):
@@ -59,13 +61,11 @@ def summary(request: Request) -> str:
     """What an extract of the messages in the newest user message of `request` adds to the summary."""
     text = "\n".join(block.text for block in _last_user(request).blocks if isinstance(block, Text))
     messages, before = parse(text)
-    size = estimate("\n".join(message.text for message in messages))
-    # A long summary that saves nothing would be refused.
-    return extract(messages, before, min(request.max_tokens, max(400, size * 2 // 3)))
+    return extract(before, heard(messages), request.max_tokens)
 
 
-def parse(text: str) -> tuple[list[Said], list[str]]:
-    """The messages and the lines of the current summary in the text of a summary request.
+def parse(text: str) -> tuple[list[Said], Ledger]:
+    """The messages and the current ledger in the text of a summary request.
 
     A message begins with a line `[#id time speaker] text` and goes on to the next one or to the line that opens another
     section. Where there is no such line, the whole text is one message.
@@ -84,11 +84,17 @@ def parse(text: str) -> tuple[list[Said], list[str]]:
         elif section == "messages":
             found[-1][2].append(line)
         elif section == "summary" and line.strip():
-            before.append(_BULLET.sub("", line).strip())
+            before.append(line)
     if not found:
-        return [Said(text)], []
-    said = [Said("\n".join(lines), who, id, who.lower() in _MODEL_NAMES) for id, who, lines in found]
-    return said, [line for line in before if line != NO_SUMMARY]
+        return [Said(text)], ()
+    said = [Said("\n".join(lines), who, _ROLES.get(who.lower(), "user"), id, int(id) if id.isdecimal() else 0) for id, who, lines in found]
+    return said, tuple(_entries("\n".join(before)))
+
+
+def _entries(text: str) -> Iterator[Entry]:
+    for line in operations(text):
+        if line.verb == "keep" and line.number:
+            yield Entry(line.kind or "fact", line.text, status=line.status or "open", sources=line.sources, number=line.number)
 
 
 def _ends(section: str, line: str) -> bool:

@@ -1,0 +1,325 @@
+"""Words that show what a sentence does: that it forbids, decides, corrects, guesses, asks. Tables by language, and how they are read. Pure.
+
+A table's entries are comma-separated phrases of words; `^` in front binds a phrase to the start of a clause, `*` at an end of a word
+stands for any letters, `?` in front of all marks a mere hint. Case, accents and the kind of apostrophe do not matter. Chinese and
+Japanese have pieces instead, which are looked for anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, reduce
+from operator import or_
+
+from clew.context.phrases import (
+    chinese,
+    dutch,
+    english,
+    french,
+    german,
+    italian,
+    japanese,
+    polish,
+    portuguese,
+    russian,
+    spanish,
+)
+
+CATEGORIES = (
+    "negation",
+    "prohibition",
+    "limits",
+    "duty",
+    "hedge",
+    "hypothetical",
+    "condition",
+    "conditional",
+    "decision",
+    "correction",
+    "objection",
+    "task",
+    "promise",
+    "preference",
+    "goal",
+    "reason",
+    "done",
+    "error",
+    "open",
+    "when",
+    "naming",
+    "past",
+    "until",
+    "deadline",
+    "recurring",
+    "idle",
+)
+(
+    NEGATION,
+    PROHIBITION,
+    LIMITS,
+    DUTY,
+    HEDGE,
+    HYPOTHETICAL,
+    CONDITION,
+    CONDITIONAL,
+    DECISION,
+    CORRECTION,
+    OBJECTION,
+    TASK,
+    PROMISE,
+    PREFERENCE,
+    GOAL,
+    REASON,
+    DONE,
+    ERROR,
+    OPEN,
+    WHEN,
+    NAMING,
+    PAST,
+    UNTIL,
+    DEADLINE,
+    RECURRING,
+    IDLE,
+) = (1 << place for place in range(len(CATEGORIES)))
+"""What a sentence may do, as bits. IDLE phrases are set ones whose words mean nothing by themselves, as in `no problem`."""
+HINT = 32
+"""A bit moved up by so many places: the sentence only hints at it."""
+
+_SPACED = tuple(each.PHRASES for each in (english, german, french, spanish, italian, portuguese, dutch, polish, russian))
+_UNSPACED = (chinese.PIECES, japanese.PIECES)
+ALL = (1 << len(_SPACED)) - 1
+"""The bits of all languages that part their words."""
+_HIRAGANA_OR_KATAKANA = re.compile("[\u3040-\u30ff]")
+KATAKANA = re.compile("[\u30a0-\u30ff]{2,}")
+CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_WORD = re.compile(r"[^\W_]+")
+_CLAUSE = re.compile(r"[,;:–—()\[\]…«»„“”\"]|\s-\s|\.\s")
+_OPENINGS = """and but so also please just then ok okay oh well hi hey und aber bitte dann ach et mais donc alors y pero entonces por
+    favor e ma quindi poi mas entao en maar dus alsjeblieft alstublieft graag i ale wiec prosze и но а так пожалуиста"""
+_LEADS = frozenset(_OPENINGS.split())
+"""Words that may stand in front of an imperative."""
+_SMALL_NUMBERS = 9
+"""From two to ten: as many names of numbers stand at the beginning of each list."""
+_LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ł": "l", "ø": "o", "đ": "d", "’": "'", "ʼ": "'"})
+
+
+def fold(text: str) -> str:
+    """`text` without case and accents. German umlauts become two letters: `ware` is another word than `wäre`."""
+    if text.isascii():
+        return text.lower()
+    composed = unicodedata.normalize("NFKC", text).lower().translate(_LETTERS)
+    apart = unicodedata.normalize("NFKD", composed)
+    return "".join(c for c in apart if not unicodedata.combining(c))
+
+
+def words(folded: str) -> list[str]:
+    return _WORD.findall(folded)
+
+
+_MOODS = CONDITION | CONDITIONAL | PAST | WHEN | UNTIL | DEADLINE | RECURRING
+"""What a word says of its sentence even inside a phrase."""
+
+Meaning = tuple[int, int, bool]
+"""(bit of the language, bit of the category or of a hint at it, whether at the start of a clause only)."""
+
+
+class _Tables:
+    """All phrases of the spaced languages, by their first words."""
+
+    def __init__(self, languages: Sequence[Mapping[str, str]]) -> None:
+        self.single: dict[str, list[Meaning]] = defaultdict(list)
+        self.prefixes: dict[str, list[Meaning]] = defaultdict(list)
+        self.suffixes: dict[str, list[Meaning]] = defaultdict(list)
+        self.longer: dict[str, list[tuple[tuple[str, ...], Meaning]]] = defaultdict(list)
+        self.common: dict[str, int] = defaultdict(int)
+        self.numbers: set[str] = set()
+        self.large: set[str] = set()
+        for place, language in enumerate(languages):
+            for word in words(fold(language["common"])):
+                self.common[word] |= 1 << place
+            numbers = words(fold(language["numbers"]))
+            self.numbers.update(numbers)
+            self.large.update(numbers[_SMALL_NUMBERS:])
+            for category, bit in zip(CATEGORIES, (1 << at for at in range(len(CATEGORIES))), strict=True):
+                for phrase in language[category].split(","):
+                    hint = HINT if phrase.strip().startswith("?") else 0
+                    self._add(phrase.strip().removeprefix("?").split(), 1 << place, bit << hint)
+        for phrases in self.longer.values():
+            phrases.sort(key=lambda each: -len(each[0]))
+
+    def _add(self, phrase: Sequence[str], language: int, bit: int) -> None:
+        first, *rest = (fold(word) for word in phrase)
+        meaning = (language, bit, first.startswith("^"))
+        first = first.removeprefix("^")
+        if rest:
+            self.longer[first].append((tuple(rest), meaning))
+        elif first.endswith("*"):
+            self.prefixes[first[:-1]].append(meaning)
+        elif first.startswith("*"):
+            self.suffixes[first[1:]].append(meaning)
+        else:
+            self.single[first].append(meaning)
+
+
+_TABLES = _Tables(_SPACED)
+MONTHS: Mapping[str, int] = {
+    **{word: place % 12 + 1 for language in _SPACED for place, word in enumerate(words(fold(language["months"])))},
+    "sept": 9,
+    "setiembre": 9,
+    "jaen": 1,
+    "jaenner": 1,
+}
+"""The month that a folded name means."""
+UNITS: frozenset[str] = frozenset(word for language in _SPACED for word in words(fold(language["units"])))
+"""Folded words behind a number that make it a quantity."""
+_LETTERS_OF = {1 << 1: frozenset("äöüßÄÖÜ"), 1 << 3: frozenset("ñ¿¡Ñ"), 1 << 5: frozenset("ãõÃÕ"), 1 << 7: frozenset("ąęłńśźżĄĘŁŃŚŹŻ")}
+"""Letters of German, Spanish, Portuguese and Polish, by the language's place in `_SPACED`."""
+_LETTER_COUNTS = 2
+_ENOUGH_WORDS = 3
+"""Common words from which a text tells its own language."""
+LARGE_NUMBERS: frozenset[str] = frozenset(_TABLES.large)
+"""Folded names of numbers above ten."""
+_LONGEST_STEM = 14
+
+
+@lru_cache(maxsize=32_768)
+def _meanings(word: str) -> tuple[Meaning, ...]:
+    found = list(_TABLES.single.get(word, ()))
+    for size in range(2, min(len(word), _LONGEST_STEM) + 1):
+        found += _TABLES.prefixes.get(word[:size], ())
+        found += _TABLES.suffixes.get(word[-size:], ())
+    return tuple(found)
+
+
+def _matches(pattern: Sequence[str], following: Sequence[str]) -> bool:
+    if len(following) < len(pattern):
+        return False
+    for want, word in zip(pattern, following, strict=True):
+        if want == word or (want[-1] == "*" and word.startswith(want[:-1])) or (want[0] == "*" and word.endswith(want[1:])):
+            continue
+        return False
+    return True
+
+
+def languages(text: str) -> dict[int, int]:
+    """How much in a text speaks for each language, by the language's bit: its common words, and letters that others have not."""
+    counts: dict[int, int] = {}
+    if not text.isascii():
+        for bit, letters in _LETTERS_OF.items():
+            if not letters.isdisjoint(text):
+                counts[bit] = _LETTER_COUNTS
+    for word in words(fold(text)):
+        mask = _TABLES.common.get(word, 0)
+        while mask:
+            bit = mask & -mask
+            counts[bit] = counts.get(bit, 0) + 1
+            mask ^= bit
+    return counts
+
+
+def likely(counts: Mapping[int, int]) -> int:
+    """The languages, as bits, of a text with these counts: those that come near the best one; all where nothing tells them apart."""
+    most = max(counts.values(), default=0)
+    if not most:
+        return ALL
+    return sum(bit for bit, count in counts.items() if 3 * count >= 2 * most)
+
+
+def within(counts: Mapping[int, int], usual: int) -> int:
+    """The languages, as bits, that a short text with these counts may be in, among those of the conversation around it."""
+    own = likely(counts)
+    return own & usual or (own if sum(counts.values()) >= _ENOUGH_WORDS else usual)
+
+
+def foreign(sentence: str, expected: int) -> int:
+    """The languages, as bits, of a sentence that is plainly in none of the expected ones; 0 where it is not."""
+    counts = languages(sentence)
+    own = likely(counts) if sum(counts.values()) >= _ENOUGH_WORDS else 0
+    return 0 if own & expected else own
+
+
+def is_common(word: str) -> bool:
+    """Whether a folded word is one that every text of some language is full of."""
+    return word in _TABLES.common
+
+
+def is_number(word: str) -> bool:
+    """Whether a folded word is the name of a number."""
+    return word in _TABLES.numbers
+
+
+def read(sentence: str, within: int) -> int:
+    """What a sentence does, as bits of the categories. within: the languages whose words count (`likely`)."""
+    found = 0
+    if CJK.search(sentence):
+        found = _read_pieces(sentence)
+    for clause in _CLAUSE.split(fold(sentence)):
+        found |= _read_clause(words(clause), within)
+    return found | NEGATION if does(found, PROHIBITION) else found
+
+
+def does(found: int, bits: int) -> bool:
+    """Whether a sentence does one of these, or hints at it."""
+    return bool(found & (bits | bits << HINT))
+
+
+def _read_clause(tokens: Sequence[str], within: int) -> int:
+    if 0 < len(tokens) <= 2 and all(any(bit == OBJECTION for _, bit, _ in _meanings(word)) for word in tokens):
+        return OBJECTION
+    found, at, leading = 0, 0, True
+    while at < len(tokens):
+        bits, length = _phrase(tokens, at, within, leading)
+        if bits:
+            moods = [_single(word, within, leading=False) for word in tokens[at : at + length]]
+            found |= bits | _MOODS & reduce(or_, moods)
+        else:
+            found |= _single(tokens[at], within, leading)
+        leading = leading and length == 1 and tokens[at] in _LEADS
+        at += length
+    return found & ~(IDLE | OBJECTION)
+
+
+def _phrase(tokens: Sequence[str], at: int, within: int, leading: bool) -> tuple[int, int]:
+    """(what the longest phrase that begins here does, its words): what stands in it means nothing else. (0, 1) if none does."""
+    bits, length = 0, 0
+    for rest, (language, bit, anchored) in _TABLES.longer.get(tokens[at], ()):
+        if length and len(rest) + 1 < length:
+            break
+        if language & within and (leading or not anchored) and _matches(rest, tokens[at + 1 : at + 1 + len(rest)]):
+            bits, length = bits | bit, len(rest) + 1
+    return bits, length or 1
+
+
+def _single(word: str, within: int, leading: bool) -> int:
+    bits = 0
+    for language, bit, anchored in _meanings(word):
+        if language & within and (leading or not anchored):
+            bits |= bit
+    return bits
+
+
+def _patterns(language: Mapping[str, str]) -> list[tuple[int, re.Pattern[str]]]:
+    """For each bit, what shows it."""
+    found: dict[int, list[str]] = defaultdict(list)
+    for place, category in enumerate(CATEGORIES):
+        for piece in language.get(category, "").split():
+            found[1 << place + HINT * piece.startswith("?")].append(piece.removeprefix("?"))
+    return [(bit, re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))))) for bit, pieces in found.items()]
+
+
+_PIECES = tuple(map(_patterns, _UNSPACED))
+_BARE = (NEGATION | PROHIBITION | HYPOTHETICAL | LIMITS) * (1 + (1 << HINT))
+"""What is looked for without the set phrases."""
+
+
+def _read_pieces(sentence: str) -> int:
+    patterns = _PIECES[1] if _HIRAGANA_OR_KATAKANA.search(sentence) else _PIECES[0]
+    bare = next(pattern for bit, pattern in patterns if bit == IDLE).sub("", sentence)
+    found = 0
+    for bit, pattern in patterns:
+        if bit != IDLE and pattern.search(bare if bit & _BARE else sentence):
+            found |= bit
+    return found

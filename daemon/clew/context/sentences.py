@@ -1,0 +1,54 @@
+"""Texts in sentences. Pure."""
+
+import re
+from collections.abc import Iterator
+
+from clew.context.phrases import MONTHS, fold
+
+LONGEST_SENTENCE = 600
+"""Characters of a sentence; a longer run of text is parted at a space."""
+MAX_CHARS = 200_000
+"""Characters of one text that are read."""
+
+_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
+_MOST_PARTS = 20
+"""Abbreviations in one sentence that are believed."""
+_LONGEST_ABBREVIATION = 8
+_ABBREVIATED = re.compile(
+    r"(?:^|[\s.])[A-Za-z]\.$|\b(?:e\.g|i\.e|z\.B|d\.h|bzw|ca|Dr|Mr|Mrs|Ms|Nr|No|St|vs|etc|usw|approx|p\.ex|p\.ej|Sr|Sra|Dott|bijv|np|tzw|ul"
+    r"|т\.д|т\.е|г|ул|стр)\.$"
+    r"|\b(?:am|im|der|den|dem|die|das|vom|zum|zur|beim|bis|ab)\s\d{1,2}\.$",
+    re.IGNORECASE,
+)
+_ORDINAL = re.compile(r"(?:^|\s)\d{1,2}\.$")
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of `text`, unchanged but for the white space around and inside them."""
+    for paragraph in text[:MAX_CHARS].splitlines():
+        parts: list[str] = []
+        pieces = _END.split(" ".join(paragraph.split()))
+        for piece, following in zip(pieces, (*pieces[1:], ""), strict=True):
+            parts.append(piece)
+            if len(parts) == _MOST_PARTS or not _goes_on(piece[-_LONGEST_ABBREVIATION:], following):
+                yield from _pieces(" ".join(filter(None, parts)))
+                parts = []
+        yield from _pieces(" ".join(parts))
+
+
+def _goes_on(end: str, following: str) -> bool:
+    """Whether a piece that ends with `end` is no whole sentence: its last dot belongs to an abbreviation or to an ordinal."""
+    if not end.endswith("."):
+        return False
+    if _ABBREVIATED.search(end):
+        return True
+    return bool(_ORDINAL.search(end)) and (following[:1].islower() or fold(following.partition(" ")[0]).strip(".,") in MONTHS)
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    while len(sentence) > LONGEST_SENTENCE:
+        cut = sentence.rfind(" ", 1, LONGEST_SENTENCE) + 1 or LONGEST_SENTENCE
+        yield sentence[:cut].strip()
+        sentence = sentence[cut:]
+    if sentence:
+        yield sentence

@@ -1,0 +1,242 @@
+"""What of a conversation must survive a compaction, sentence by sentence, told by the words alone. Pure.
+
+Constraints and refusals, corrections, decisions, open tasks and questions, promises, exact identifiers, errors, preferences; each
+with its speaker and how sure they were. The words that tell them are in `phrases`, the identifiers in `identifiers`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from clew.context import phrases, weighing
+from clew.context.dates import passed
+from clew.context.identifiers import Identifier, identifiers
+from clew.context.ledger import Certainty, Kind
+from clew.context.redact import redact
+from clew.context.sentences import sentences
+from clew.context.summarise import speaker
+from clew.context.text import pairs
+from clew.context.weighing import MUST
+from clew.messages import Message, Role, Text, ToolResult
+
+MAX_CHARS = 20_000
+"""Characters of one message that are looked through, half of them from each end."""
+MAX_SENTENCES = 120
+"""Sentences of one message that are looked at, from its beginning and its end."""
+MAX_STATEMENTS = 40
+"""Statements of one message that must survive, the weightiest."""
+MAX_OUTCOMES = 2
+"""The same of a tool's result."""
+STEM = 5
+"""Letters by which two forms of a word are told to be the same, their endings aside."""
+_ENDINGS = ("ings", "ing", "ed", "es", "en", "s", "e")
+
+_CHATTER = re.compile(
+    r"\W*(?:ok(?:ay)?|thanks?(?: you)?|thx|hi|hello|hey|sure|great|nice|cool|lol|haha|yes|no|yep|nope|danke|hallo|gut|super|ja|nein|merci"
+    r"|oui|non|gracias|sí|si|grazie|obrigad[oa]|sim|bedankt|dank je|dzięki|tak|спасибо|да|нет|хорошо|ок)\b[^\w]*(?:\w+\W*){0,2}\Z"
+    r"|\W*(?:谢谢|谢了|好的|好吧|ありがとう(?:ございます)?|はい|了解です?)\W*\Z",
+    re.IGNORECASE,
+)
+_ASKED = re.compile(r"[?？]\W*\Z|か。?\Z|吗。?\Z|呢。?\Z")
+_LONGEST_ANSWER = 5
+"""Words of a reply that says nothing without the question before it."""
+_ANSWER = phrases.DECISION << phrases.HINT
+_ACKNOWLEDGEMENT = 8
+"""Content words up to which a reply does not answer a request but takes note of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message as far as the ledger is concerned. place: its position in the session. failed: the result of a tool that failed."""
+
+    text: str
+    speaker: str = ""
+    role: Role = "user"
+    id: str = ""
+    place: int = 0
+    at: float = 0.0
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One sentence, word for word, and what it is. does: bits of `phrases`. stems: of its content words. also: a second source."""
+
+    said: Said
+    text: str
+    does: int
+    identifiers: tuple[Identifier, ...]
+    stems: frozenset[str]
+    certainty: Certainty
+    kind: Kind = "fact"
+    weight: int = 0
+    also: Said | None = None
+
+    @property
+    def must(self) -> bool:
+        return self.weight >= MUST
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Messages in order, their statements in order, and the languages, as bits, that they are in."""
+
+    said: tuple[Said, ...]
+    statements: tuple[Statement, ...]
+    languages: int
+
+
+def said(row: Message, known: Collection[str] = ()) -> Said:
+    """What was said in a message, redacted. known: secrets of this installation."""
+    text = "\n".join(block.text for block in row.blocks if isinstance(block, Text | ToolResult))
+    if len(text) > MAX_CHARS:
+        text = f"{text[: MAX_CHARS // 2]}\n{text[-MAX_CHARS // 2 :]}"
+    failed = any(result.is_error for result in row.results)
+    return Said(redact(text, known), speaker(row), row.role, row.id, row.seq, row.at, failed)
+
+
+def heard(conversation: Sequence[Said]) -> Heard:
+    """Every sentence that says something, weighed by how much it binds. Linear in the length of the texts."""
+    counts = [phrases.languages(each.text) for each in conversation]
+    usual = _spoken(counts)
+    found: list[list[Statement]] = []
+    for each, count in zip(conversation, counts, strict=True):
+        within = phrases.within(count, usual)
+        found.append([_statement(each, text, within | phrases.foreign(text, within)) for text in _worth(each.text)])
+    found = [_answering(found, place, each) for place, each in enumerate(conversation)]
+    now = max((each.at for each in conversation), default=0.0)
+    found = [_weighed(found, place, now) for place in range(len(found))]
+    return Heard(tuple(conversation), tuple(statement for each in found for statement in _weightiest(each)), usual)
+
+
+def _worth(text: str) -> list[str]:
+    found = [sentence for sentence in sentences(text) if not _CHATTER.match(sentence)]
+    half = MAX_SENTENCES // 2
+    return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]
+
+
+def _spoken(counts: Iterable[Mapping[int, int]]) -> int:
+    """The languages that a conversation is held in, as bits, from the counts of its messages."""
+    total: dict[int, int] = {}
+    for count in counts:
+        for bit, number in count.items():
+            total[bit] = total.get(bit, 0) + number
+    most = max(total.values(), default=0)
+    return sum(bit for bit, number in total.items() if 2 * number >= most) or phrases.ALL
+
+
+def _statement(source: Said, text: str, within: int) -> Statement:
+    does = phrases.read(text, within)
+    asked = bool(_ASKED.search(text))
+    certainty: Certainty = "asked" if asked else _certainty(does)
+    return Statement(source, text, does, tuple(identifiers(text)), content(text), certainty)
+
+
+def _certainty(does: int) -> Certainty:
+    if does & phrases.HYPOTHETICAL or (does & phrases.CONDITION and does & phrases.CONDITIONAL):
+        return "hypothetical"
+    return "guessed" if does & phrases.HEDGE else "said"
+
+
+def content(text: str) -> frozenset[str]:
+    """The stems of the words that carry a text; pairs of characters where words are not parted."""
+    found = set()
+    for word in phrases.words(phrases.fold(text)):
+        if phrases.CJK.search(word):
+            found.update(pairs(word) or [word])
+        elif len(word) > 2 and not phrases.is_common(word):
+            found.add(_stem(word))
+        elif word.isdigit():
+            found.add(word)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=32_768)
+def _stem(word: str) -> str:
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) > 2:
+            return word[: -len(ending)][:STEM]
+    return word[:STEM]
+
+
+def _weighed(found: Sequence[Sequence[Statement]], place: int, now: float) -> list[Statement]:
+    return [_aged(_weigh(each, _answered(found, place, each)), now) for each in found[place]]
+
+
+def _aged(each: Statement, now: float) -> Statement:
+    vague, named = weighing.fades(each.does, each.kind, each.identifiers)
+    if not (vague or named) or not passed(named, each.said.at, now, vague=vague):
+        return each
+    return replace(each, weight=int(each.weight * weighing.PASSED))
+
+
+def _weigh(each: Statement, answered: bool) -> Statement:
+    words = len(each.stems)
+    if each.said.role == "tool":
+        kind, weight = weighing.resulted(each.does, each.identifiers, failed=each.said.failed)
+    elif each.said.role == "assistant":
+        kind, weight = weighing.replied(each.text, each.does, each.identifiers, each.certainty, words)
+    else:
+        kind, weight = weighing.told(each.text, each.does, each.identifiers, each.certainty, words)
+        if answered and kind in ("question", "request", "task"):
+            weight *= 0.5
+    return replace(each, kind=kind, weight=max(int(weight), min(words, 12)))
+
+
+def _weightiest(each: Sequence[Statement]) -> Sequence[Statement]:
+    """All of them, at most so many of one message with the weight of what must survive."""
+    most = MAX_OUTCOMES if each and each[0].said.role == "tool" else MAX_STATEMENTS
+    must = sorted((place for place, statement in enumerate(each) if statement.must), key=lambda place: -each[place].weight)
+    light = set(must[most:])
+    return [replace(statement, weight=MUST - 1) if place in light else statement for place, statement in enumerate(each)]
+
+
+# Questions and answers -------------------------------------------------------------------------------------------
+
+
+def _answered(found: Sequence[Sequence[Statement]], place: int, asked: Statement) -> bool:
+    """Whether the assistant replied to the matter itself: what was only noted, put off or asked back is still open."""
+    if asked.certainty != "asked" and not asked.does & phrases.TASK:
+        return False
+    reply = next((each for each in found[place + 1 : place + 4] if each and each[0].said.role != "tool"), ())
+    if not reply or reply[0].said.role != "assistant" or any(each.does & (phrases.PROMISE | phrases.OPEN) for each in reply):
+        return False
+    stems = frozenset().union(*(each.stems for each in reply))
+    return len(stems) > _ACKNOWLEDGEMENT and bool(stems & asked.stems) and not _later(asked)
+
+
+def _later(asked: Statement) -> bool:
+    """Whether a request names a time: it is not done by being answered."""
+    return asked.certainty != "asked" and any(identifier.kind in ("date", "time") for identifier in asked.identifiers)
+
+
+def _answering(found: Sequence[list[Statement]], place: int, source: Said) -> list[Statement]:
+    """A person's few words in answer to a question, joined with that question: by themselves they say nothing."""
+    own = found[place]
+    if source.role != "user" or place == 0 or len(own) != 1 or weighing.length(source.text) > _LONGEST_ANSWER:
+        return own
+    before = found[place - 1]
+    if not before or before[-1].said.role != "assistant" or before[-1].certainty != "asked" or own[0].certainty == "asked":
+        return own
+    question, answer = before[-1], own[0]
+    text = f"{question.text} – {answer.text}"
+    return [replace(answer, text=text, stems=question.stems | answer.stems, does=answer.does | _ANSWER, also=question.said)]
+
+
+def weight_of(text: str, speaker: str, at: float, now: float) -> int:
+    """The weight of a text by itself, said by `speaker` at `at`, at the time `now` (seconds since the epoch)."""
+    weight, vague, named = _worth_of(text, speaker in ("assistant", "tool"))
+    if (vague or named) and passed(named, at, now, vague=vague):
+        return int(weight * weighing.PASSED)
+    return weight
+
+
+@lru_cache(maxsize=8192)
+def _worth_of(text: str, by_machine: bool) -> tuple[int, bool, tuple[str, ...]]:
+    languages = phrases.within(phrases.languages(text), phrases.ALL)
+    source = Said(text, role="assistant" if by_machine else "user")
+    each = _weigh(_statement(source, text, languages), answered=False)
+    return each.weight, *weighing.fades(each.does, each.kind, each.identifiers)

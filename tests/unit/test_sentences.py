@@ -1,0 +1,27 @@
+"""Texts in sentences."""
+
+import pytest
+
+from clew.context.sentences import LONGEST_SENTENCE, sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Dr. Ito pays 3.50 for v1.2.3, e.g. at noon. Really?  Yes!", ["Dr. Ito pays 3.50 for v1.2.3, e.g. at noon.", "Really?", "Yes!"]),
+        ("one\n\ntwo lines", ["one", "two lines"]),
+        ("東京です。大阪です。", ["東京です。", "大阪です。"]),
+        ("Am 5. Mai im 3. Stock, ok. Zimmer 12. Komm nie.", ["Am 5. Mai im 3. Stock, ok.", "Zimmer 12.", "Komm nie."]),
+        ("Le 14. juillet. Oui.", ["Le 14. juillet.", "Oui."]),
+        ("Don't. I mean it.", ["Don't.", "I mean it."]),
+        (" \n\t ", []),
+    ],
+)
+def test_they_end_where_sentences_end(text: str, parts: list[str]) -> None:
+    assert list(sentences(text)) == parts
+
+
+def test_a_run_without_end_is_parted_at_a_space() -> None:
+    pieces = list(sentences("word " * 1000))
+    assert all(len(piece) <= LONGEST_SENTENCE for piece in pieces)
+    assert " ".join(pieces).split() == ["word"] * 1000
