@@ -1,13 +1,13 @@
 """The one door to durable state: what goes in and out, and the verbs. SQL stands in this package only."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from clew.context.query import Query
 from clew.context.ranking import Candidate
 from clew.messages import Block, Message, Role, Usage
-from clew.transport import Address, Delivery, Inbound, Part, Receipt
+from clew.transport import Address, Inbound, Part
 
 InboxKind = Literal["message", "command", "control", "answer", "edit", "delete", "notice", "job"]
 PersonRole = Literal["owner", "member", "guest"]
@@ -439,37 +439,3 @@ class Settlement:
     next_at: float = 0.0
     sent_parts: int = 0
     repeat: bool = False
-
-
-class Store(Protocol):
-    """Verbs, one transaction each; no cursor, connection or row id gets out. Every `now` is seconds since the epoch."""
-
-    async def accept(self, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide) -> list[Receipt]:
-        """Store arrivals and the transport's cursor. Durable when it returns."""
-
-    async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False) -> Claim | None:
-        """The next turn that may run, its user messages appended. merging: transports whose waiting messages share a turn. risky_first:
-        nothing is begun before a turn that may have brought the process down."""
-
-    async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
-        """Append a step of a running turn. Raises LeaseLost."""
-
-    async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
-        """End a turn: turn, inbox, transcript, outbox in one commit. Returns the replies' ids. Raises LeaseLost."""
-
-    async def view(self, session: str) -> ViewRows: ...
-
-    async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
-        """Commit a compaction if `parent` is still the newest one. False: somebody else was first."""
-
-    async def claim_delivery(self, owner: str, transport: str, now: float) -> tuple[Delivery | None, float | None]:
-        """The next delivery that is due, and when the one after it is, None if none waits."""
-
-    async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None: ...
-
-    async def fire(self, job: str, instant: float, next_at: float | None, now: float) -> bool: ...
-
-    async def search(self, scope: Scope, ask: Ask, limit: int, shown: Sequence[str] = ()) -> Found: ...
-
-    async def changed(self, seen: int, timeout: float) -> int:
-        """Wait until something changed since `seen` (a number from an earlier call), at most `timeout` seconds."""

@@ -54,6 +54,7 @@ from clew.store import (
 from clew.store.changes import Changes
 from clew.store.database import Database
 from clew.store.indexing import Indexer
+from clew.store.port import Store
 from clew.store.prefix_cache import LIMIT, PrefixCache
 from clew.transport import Address, Delivery, Inbound, Receipt
 
@@ -63,7 +64,7 @@ ROOM = 4 * 2**20
 """Bytes that must be free for a disk that was full to count as mended: a log that is reused takes small writes on a full disk too."""
 
 
-class SqliteStore:
+class SqliteStore(Store):
     """One file. Open it with `open`, close it with `close` (its connections live in threads).
 
     arrivals: there may be a turn to claim. deliveries: by transport, there may be something to send.
