@@ -43,11 +43,15 @@ WORDS = {
 }
 UNREACHED = "My model could not be reached just now. Your message is stored; please ask again in a while."
 
+SUMMARISER_FAILS = (
+    "Summaries of the conversation {} at {} failed several times in a row, so I try no more. It goes on, and nothing is lost; what does not"
+    " fit any longer is shortened without a model. Why they failed is in my log; /compact there tries again."
+)
 OWNERS_BUSINESS = ("auth", "quota")
 """Failures that only the owner can mend."""
 
-Warn = Callable[[str, str, Address], Awaitable[None]]
-"""Tells the owner, once, what only they can mend: (key, text, where the person who met it reads)."""
+Warn = Callable[[str, str, Address | None], Awaitable[None]]
+"""Tells the owner, once, what only they can mend: (key, text, where the same was said to the person who met it)."""
 Show = Callable[[Address, Typing | Preview], None]
 Plan = Callable[[Address, str], tuple[tuple[Part, ...], bool]]
 """(the parts of a reply, whether it counts as sent when committed)."""
@@ -106,6 +110,7 @@ class Agent:
         self._time = time
         self._metrics = metrics
         self._stops = stops
+        self._told: set[str] = set()  # sessions of which the owner knows that nothing is summarised
 
     async def run(self, claim: Claim) -> None:
         """Run a turn to its end. Cancelled, it stays as it is stored and is resumed after a restart."""
@@ -124,6 +129,9 @@ class Agent:
             log.info("turn.lost")
             return
         self._report(outcome, turn.spent.calls, self._time.steady() - started)
+        if not self._fitting.tries(turn.view) and claim.session not in self._told:
+            self._told.add(claim.session)
+            await self._warn(f"compaction/{claim.session}", SUMMARISER_FAILS.format(claim.session, claim.address), None)
 
     async def _ended(self, turn: _Turn) -> tuple[Outcome, str]:
         try:
@@ -202,7 +210,8 @@ class Agent:
                 await self._interrupted(turn, calls)
                 raise
         now = self._time.wall()
-        results = tuple(NewMessage("tool", (_result(each),), now) for each in ran)
+        fitted = await self._fitting.results(turn.view, [_result(each) for each in ran])
+        results = tuple(NewMessage("tool", (result,), now) for result in fitted)
         states = tuple(ToolState(r.call.id, r.call.name, r.call.arguments, "denied" if r.denied else "done", now) for r in ran)
         await self._record(turn, self._step(turn, results, tools=states))
 

@@ -14,7 +14,9 @@ from clew.config import Config, TransportSection
 from clew.plugins import registry
 from clew.providers import Provider
 from clew.providers.auto import Automatic
+from clew.request import ToolSpec
 from clew.store import Person
+from clew.tools import sessions
 from clew.transport import Transport
 
 LOCAL = ("web", "terminal")
@@ -37,6 +39,11 @@ def build_transport(section: TransportSection) -> Transport:
 def plugged(group: str) -> Iterator[Any]:
     """What the installed plug-ins of a group build, each with the defaults of its settings."""
     return (plugin.build(name, plugin.Config()) for name, plugin in registry(group).items())
+
+
+def tool_specs() -> list[ToolSpec]:
+    """What a model is told of all tools, plug-ins' included."""
+    return [*sessions.specs(), *(tool.spec for tool in plugged("clew.tools"))]
 
 
 def providers_of(config: Config, time: Time) -> tuple[list[Provider], Provider]:

@@ -101,6 +101,7 @@ class Compactor:
         self._metrics = metrics
         self._prices = prices
         self._known = known
+        self._reached = 0.0  # the midnight of the day on which it was said that the day's tokens are spent
         self.running: set[str] = set()  # sessions that are compacted in the background
 
     async def compact(
@@ -131,6 +132,8 @@ class Compactor:
             return Outcome("nothing", messages=len(messages))
         if not self.tries(rows) and reason != "command" and not extract:
             return Outcome("off", error=f"{rows.failures} compactions failed in a row; write /compact to try again")
+        if reason != "command" and not extract and (spent := await self._over_budget(rows, messages[: cut.index])):
+            return Outcome("off", error=spent)
         return await self._carried_out(rows, messages, cut, focus, payer, shorten, extract=extract, stop=stop)
 
     async def _carried_out(
@@ -161,22 +164,46 @@ class Compactor:
         rows = await self._store.view(boundary.session)
         if boundary.session in self.running or not self.tries(rows):
             return Outcome("nothing")
-        settings, ratio = self._settings, rows.ratio(self._own.name, self._own.model)
-        if rows.hold_seq and behind(window(rows.messages).messages, rows.hold_seq) < settings.count_mark - settings.kept_messages:
-            return Outcome("nothing")  # somebody undid a compaction, and would not have it back at once
-        messages = window(rows.messages, shortened=rows.shortened).messages
-        sizes = [round(ratio * prompt.message_tokens(message)) for message in messages]
-        threshold = numbers(self._own, await self._own.limits(), settings).threshold
-        cut = boundary_cut(
-            messages, sizes, boundary.seq or 0, settings.count_mark, settings.kept_messages, threshold, rows.turn_seq, boundary.reason
-        )
+        bounds = numbers(self._own, await self._own.limits(), self._settings)
+        cut = await asyncio.to_thread(self._boundary_cut, rows, boundary, bounds.threshold)
         if cut is None:
-            return Outcome("nothing", messages=len(messages))
+            return Outcome("nothing")
         self.running.add(boundary.session)
         try:
             return await self.compact(boundary.session, boundary.reason, cut=cut)
         finally:
             self.running.discard(boundary.session)
+
+    async def _over_budget(self, rows: ViewRows, demoted: Sequence[Rendered]) -> str:
+        """Why a summary of these messages would exceed what compactions may take in a day, empty where it would not."""
+        most = self._settings.daily_tokens
+        if most is None:
+            return ""
+        now = self._time.wall()
+        midnight = datetime.fromtimestamp(now, self._zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
+        spent = await self._store.summary_tokens(midnight)
+        planned = self._read_tokens(rows, demoted) + await self._summary_tokens(rows)
+        if spent + planned <= most:
+            return ""
+        if self._reached != midnight:
+            self._reached = midnight
+            log.warning("budget.reached", budget="agent.compression.daily_tokens", spent=spent, planned=planned, most=most)
+        return f"compactions took {spent:,} of the {most:,} tokens they may take today; this one would take about {planned:,}"
+
+    def _read_tokens(self, rows: ViewRows, demoted: Sequence[Rendered]) -> int:
+        """Estimated tokens that the summariser reads."""
+        fixed = estimate(self._instructions()) + estimate(load("summary_format").text)
+        summary = estimate(rows.compaction.text) if rows.compaction else 0
+        return fixed + summary + sum(message_tokens(message, self._zone) for message in demoted)
+
+    def _boundary_cut(self, rows: ViewRows, boundary: Boundary, threshold: int) -> Cut | None:
+        mark, keep = self._settings.count_mark, self._settings.kept_messages
+        messages = window(rows.messages, shortened=rows.shortened).messages
+        if rows.hold_seq and behind(messages, rows.hold_seq) < mark - keep:
+            return None  # somebody undid a compaction, and would not have it back at once
+        ratio = rows.ratio(self._own.name, self._own.model)
+        sizes = [round(ratio * prompt.message_tokens(message)) for message in messages]
+        return boundary_cut(messages, sizes, boundary.seq or 0, mark, keep, threshold, rows.turn_seq, boundary.reason)
 
     @staticmethod
     def tries(rows: ViewRows) -> bool:
@@ -185,7 +212,8 @@ class Compactor:
 
     async def shorten(self, session: str, reason: Trigger, rows: Sequence[str]) -> Outcome:
         """Let these rows of the window be one line each from now on: a compaction without a model, undone like any other."""
-        new = shorten_row(await self._store.view(session), rows, reason, new_id(), self._time.wall())
+        view = await self._store.view(session)
+        new = await asyncio.to_thread(shorten_row, view, rows, reason, new_id(), self._time.wall())
         done = await self._store.compact(new.parent, new, ())
         if done:
             log.info("agent.compressed", session=session, messages=new.messages, covered=0, trigger=reason, shortened=len(rows))
@@ -212,9 +240,8 @@ class Compactor:
         summary = estimate(rows.compaction.text) if rows.compaction else 0
         if cut is None:
             return Preview(0, len(messages), summary + sum(sizes), summary + sum(sizes))
-        replaced = summary + sum(sizes[: cut.index])
-        read = replaced + estimate(self._instructions()) + estimate(load("summary_format").text)
-        written = min(await self._summary_tokens(rows), replaced)
+        read = self._read_tokens(rows, messages[: cut.index])
+        written = min(await self._summary_tokens(rows), summary + sum(sizes[: cut.index]))
         price = self._prices.get(self._provider.model)
         spent = cost(price, Usage(read, written)) if price else None
         after = written + sum(sizes[cut.index :])
@@ -305,7 +332,7 @@ class Compactor:
             cost=sum(cost(price, call.usage) for call in calls) if price else None,
             calls=tuple(calls),
         )
-        new = summary_row(made, new_id(), self._time.wall(), self._zone, self._known)
+        new = await asyncio.to_thread(summary_row, made, new_id(), self._time.wall(), self._zone, self._known)
         if not await self._store.compact(new.parent, new, calls, tip=work.replaces):
             return Outcome("lost")
         log.info("agent.compressed", session=new.session, messages=new.messages, covered=new.covered, trigger=new.trigger, seconds=seconds)

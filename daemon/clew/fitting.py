@@ -1,7 +1,7 @@
 """A request that fits its model: measured before every model call, and compacted where it has grown too large."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from clew.budget import numbers, summary_tokens
@@ -11,10 +11,11 @@ from clew.config import Agent as Settings
 from clew.context import view
 from clew.context.compression import Cut, Plan, Sizes, Trigger, count_cut, token_plan
 from clew.context.prompt import message_tokens, request_tokens
+from clew.context.shares import fitted
 from clew.context.shortening import Shortening, shortenings
 from clew.context.tokens import Window, estimate
 from clew.context.view import Rendered
-from clew.messages import Message
+from clew.messages import Message, ToolResult
 from clew.prompting import Prompter, is_cold
 from clew.providers import Limits, Provider, Request
 from clew.stopping import Stop
@@ -90,6 +91,10 @@ class Fitting:
         self._own = own
         self._time = time
 
+    def tries(self, turn: TurnView) -> bool:
+        """Whether summaries are still written in this session without being asked for."""
+        return self._compactor.tries(turn.rows)
+
     async def compact_if_due(self, turn: TurnView, *, first: bool) -> None:
         """The triggers that need no request: the number of messages and, at the start of a turn, a cache that has expired.
 
@@ -129,6 +134,11 @@ class Fitting:
             trigger, mark = "limit", bounds.hard_limit
         turn.tokens, turn.threshold = made.tokens, bounds.threshold
         return _fits(made, bounds)
+
+    async def results(self, turn: TurnView, results: Sequence[ToolResult]) -> tuple[ToolResult, ...]:
+        """All results of one message as they are stored: together at most a quarter of the window is shown of them."""
+        bounds = numbers(self._own, await self._own.limits(), self._settings.compression)
+        return fitted(results, bounds.w // 4, turn.ratio(self._own))
 
     def _token_trigger(self, turn: TurnView, bounds: Window, allowed: int | None) -> tuple[Trigger, int]:
         """The trigger by tokens, and the size above which it fires."""

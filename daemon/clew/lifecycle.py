@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import structlog
 
-from clew.config import Config
+from clew.config import Config, notes
 from clew.errors import StoreError
 from clew.inbox import access_line
 from clew.sdnotify import notify, watchdog_interval
@@ -41,6 +41,8 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None], reread
         notify("READY=1", "STATUS=")
         provider = service.providers[0]
         log.info("daemon.ready", url=url, provider=provider.name, access=access_line(config.access.unknown))
+        for line in notes(config, service.time.wall(), service.zone):
+            log.warning("config.note", note=line)
         ready(url)
         waiting = asyncio.ensure_future(stop.wait())
         await asyncio.wait((waiting, service.failure), return_when=asyncio.FIRST_COMPLETED)

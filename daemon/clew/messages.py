@@ -27,12 +27,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered to the call `call_id`."""
+    """What a tool answered to the call `call_id`. `shown`: characters of it that a model sees, None for all."""
 
     call_id: str
     name: str
     text: str
     is_error: bool = False
+    shown: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ Block = Text | ToolCall | ToolResult | Thinking
 
 _KINDS: Mapping[str, type[Block]] = {"text": Text, "call": ToolCall, "result": ToolResult, "thinking": Thinking}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
+_TYPES: Mapping[str, type] = {"is_error": bool, "shown": int}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,14 @@ class Usage:
 def blocks_to_json(blocks: Iterable[Block]) -> str:
     """Blocks as one line of JSON, the form they are stored in."""
     return json.dumps(
-        [{"kind": _NAMES[type(block)], **{name: getattr(block, name) for name in block.__slots__}} for block in blocks],
+        [{"kind": _NAMES[type(block)], **_fields(block)} for block in blocks],
         ensure_ascii=False,
         separators=(",", ":"),
     )
+
+
+def _fields(block: Block) -> dict[str, object]:
+    return {name: value for name in block.__slots__ if (value := getattr(block, name)) is not None}
 
 
 def blocks_from_json(text: str) -> tuple[Block, ...]:
@@ -144,7 +150,7 @@ def _block(item: Any) -> Block:
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise ValueError("unknown kind of content block")
-    if not all(isinstance(value, bool if field == "is_error" else str) for field, value in item.items()):
+    if not all(type(value) is _TYPES.get(field, str) for field, value in item.items()):
         raise ValueError("a content block of another shape")
     try:
         return kind(**item)

@@ -23,8 +23,8 @@ class Owner:
         self._bus = bus
         self._time = time
 
-    async def warn(self, key: str, text: str, met_at: Address) -> None:
-        """Tell something once a day; not where the same was said to them already."""
+    async def warn(self, key: str, text: str, met_at: Address | None) -> None:
+        """Tell something once a day; not where the same was said to them already (`met_at`)."""
         to = await self._store.owner_address()
         if to is None or to == str(met_at):
             return

@@ -7,12 +7,14 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from clew.budget import reply_tokens
+from clew.budget import numbers, reply_tokens
 from clew.clock import Time
 from clew.compacted import covered
 from clew.config import Agent as Settings
 from clew.context import view
 from clew.context.prompt import Marks, Parts, Prefix, base_prompt, layout, mark, prefixes
+from clew.context.shares import affordable
+from clew.context.tokens import estimate
 from clew.context.view import Rendered
 from clew.model_call import TTL_SECONDS
 from clew.providers import Limits, Provider, Request, ToolSpec
@@ -48,6 +50,7 @@ class Prompter:
         self._tools = tuple(tools)
         self._time = time
         self._zone_name = zone
+        self._affordable: dict[int, tuple[ToolSpec, ...]] = {}  # by the window's size
 
     def zone(self, claim: Claim) -> tuple[tzinfo, str]:
         """The zone of a turn: the person's in a direct chat, else the configured one."""
@@ -62,13 +65,17 @@ class Prompter:
             return Decided(state)
         compaction = rows.compaction.id if rows.compaction else None
         keep = self._settings.recall.placement == "system" and bool(state.recall) and state.compaction == compaction
-        keep = keep and not is_cold(state, provider, now)
-        asking = self._asking(claim, rows, keep)
+        limit = numbers(provider, await provider.limits(), self._settings.compression).recall_limit
+        keep = keep and not is_cold(state, provider, now) and estimate(state.recall) <= limit
+        asking = self._asking(claim, rows, keep, limit)
         try:
             text = await self._recall.system_appendix(asking)
         except Exception as error:
             log.warning("recall.failed", err=f"{type(error).__name__}: {error}")
             text = Appendix("", (), ())  # whether what stood there may still be shown is not known either
+        if estimate(text) > limit:
+            log.warning("recall.failed", err=f"a block of {estimate(text)} tokens, and {limit} are the most that fit the model's window")
+            text = Appendix("", (), ())
         shown = text.shown if isinstance(text, Appendix) else ()
         considered = text.considered if isinstance(text, Appendix) else ()
         ids = {excerpt.id for excerpt in shown}
@@ -76,7 +83,7 @@ class Prompter:
         decided = PromptState(state.notes, str(text), excerpts_json(shown), claim.turn, compaction, now)
         return Decided(decided, recalled)
 
-    def _asking(self, claim: Claim, rows: ViewRows, keep: bool) -> SessionView:
+    def _asking(self, claim: Claim, rows: ViewRows, keep: bool, limit: int) -> SessionView:
         said = [message for message in rows.messages if message.role == "user"]
         before = [message.text for message in said if message.seq < claim.first_seq]
         return SessionView(
@@ -89,6 +96,7 @@ class Prompter:
             zone=self.zone(claim)[0],
             state=rows.prompt if keep else replace(rows.prompt, recall="", excerpts="[]"),
             keep=keep,
+            limit_tokens=limit,
         )
 
     def request(
@@ -101,7 +109,7 @@ class Prompter:
             base=base_prompt(custom, zone_name),
             messages=tuple(messages),
             head=view.head(zone, zone_name if custom else "", direct=claim.direct),
-            tools=self._tools,
+            tools=self.tools(provider, limits),
             notes=state.notes,
             summary=rows.compaction.text if rows.compaction else "",
             covered_line=covered(rows.compaction).line(zone) if rows.compaction and rows.compaction.text else "",
@@ -109,6 +117,19 @@ class Prompter:
             placement=self._settings.recall.placement,
         )
         return layout(parts, max_tokens=reply_tokens(provider, limits), ttl=provider.cache_ttl, cache_key=claim.session)
+
+    def tools(self, provider: Provider, limits: Limits) -> tuple[ToolSpec, ...]:
+        """The tools that a provider's window can afford; the same for every request."""
+        if limits.window not in self._affordable:
+            bounds = numbers(provider, limits, self._settings.compression)
+            base = base_prompt(self._settings.system_prompt, self._zone_name)
+            self._affordable[limits.window] = affordable(self._tools, base, bounds.base_limit)
+        return self._affordable[limits.window]
+
+    async def left_out(self, provider: Provider) -> list[str]:
+        """Names of the tools that a provider's window cannot afford."""
+        kept = self.tools(provider, await provider.limits())
+        return sorted(tool.name for tool in self._tools if tool not in kept)
 
     async def marked(self, request: Request, provider: Provider) -> tuple[Marks, list[Prefix]]:
         """The request with its cache markers, and the chain of its prefixes."""

@@ -14,6 +14,7 @@ from clew.config import Recall as Settings
 from clew.context.query import query
 from clew.context.ranking import Scored, rank
 from clew.context.recall import Excerpt, appendix, current_scores, excerpts, replaces
+from clew.context.tokens import estimate
 from clew.metrics import Metrics
 from clew.store import Found, PromptState, Scope
 from clew.store.sqlite import SqliteStore
@@ -30,7 +31,8 @@ class SessionView:
 
     address: where it is answered. after_seq: the last row that is not in view. text, previous: the person's words of this turn, and
     before it (oldest first). names: people known in the chat. state: what stands in the prompt. keep: False where the block may be
-    replaced freely (a compaction came between, or the cache is cold).
+    replaced freely (a compaction came between, or the cache is cold). limit_tokens: estimated tokens that the block may have,
+    None for any number.
     """
 
     session: str
@@ -42,6 +44,7 @@ class SessionView:
     zone: tzinfo
     state: PromptState
     keep: bool
+    limit_tokens: int | None = None
 
 
 class Appendix(str):
@@ -96,7 +99,11 @@ class IndexRecall:
         if session.keep and len(allowed) == len(shown) and not self._changes(shown, fresh, scored):
             return Appendix(session.state.recall, fresh, shown)
         chosen = fresh or ([] if not session.keep else allowed)
-        return Appendix(appendix(chosen, budget_chars=self._settings.budget_chars), fresh, chosen)
+        text = appendix(chosen, budget_chars=self._settings.budget_chars)
+        while chosen and session.limit_tokens is not None and estimate(text) > session.limit_tokens:
+            chosen = chosen[:-1]
+            text = appendix(chosen, budget_chars=self._settings.budget_chars)
+        return Appendix(text, fresh, chosen)
 
     def _ranked(self, found: Found, zone: tzinfo) -> tuple[list[Scored], list[Excerpt]]:
         """What was found, ranked, and the excerpts of it. Takes milliseconds, so not on the loop."""

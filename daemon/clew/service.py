@@ -350,6 +350,7 @@ class Service:
             "reasons": reasons,
             "provider": {"name": provider.name, "kind": provider.kind, "model": provider.model},
             "fallback": [each.name for each in self.providers[1:]],
+            "tools_left_out": await self.prompter.left_out(provider),
             "breakers": {name: breaker.state for name, breaker in self.caller.breakers.items()},
             "transports": {name: {"up": each.up, "detail": each.detail, "since": each.since} for name, each in self.transports.items()},
             "access": access_line(self.config.access.unknown),

@@ -37,16 +37,21 @@ class Upkeep:
     async def run(self) -> None:
         try:
             while True:
+                wait = EVERY
                 with unless_lasting():
                     await self.look()
-                now = self._time.wall()
-                due = await self._store.next_boundary(now)
-                wait = EVERY if due is None else due - now
-                await asyncio.sleep(min(max(wait, SOONEST), EVERY))
+                    wait = await self._until_next()
+                await asyncio.sleep(wait)
         finally:
             for task in self._compacting:
                 task.cancel()
             await self.settled()
+
+    async def _until_next(self) -> float:
+        """Seconds until the next look."""
+        now = self._time.wall()
+        due = await self._store.next_boundary(now)
+        return EVERY if due is None else min(max(due - now, SOONEST), EVERY)
 
     async def settled(self) -> None:
         """Wait until the compactions that run have ended."""

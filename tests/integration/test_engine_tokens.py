@@ -319,6 +319,42 @@ async def test_a_model_that_counts_three_times_as_much_keeps_the_newest_messages
 
 
 @pytest.mark.asyncio
+async def test_a_size_that_was_reported_before_a_compaction_brings_no_second_one(tmp_path: Path) -> None:  # P9, BO-005
+    factor = 6
+
+    def counts(text: str) -> int:
+        return factor * estimate(text)
+
+    async with engine(tmp_path, lambda body: say("short"), tok=counts) as world:
+        world.compression(trigger_messages=1000, trigger_tokens=9000)
+        async with world.running():
+            await world.seed(*talk(24))
+            await world.desk.ask("reported as far too large")
+            await world.desk.ask("compacts")
+            assert len(await compactions(world)) == 1
+            factor = 1
+            for n in range(5):
+                assert await world.desk.ask(f"short {n}") == "short"
+            assert len(await compactions(world)) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_tail_that_is_too_large_rewrites_no_summary_with_every_turn(tmp_path: Path) -> None:  # P9, BO-007
+    async with engine(tmp_path, lambda body: say("short"), tok=estimate) as world:
+        world.compression(trigger_messages=1000, trigger_tokens=9000, keep_recent=4)
+        async with world.running():
+            await world.seed(*talk(60))
+            await world.desk.ask("compacts")
+            for n in range(4):
+                await world.desk.ask(f"large {n}: {LONG * 25}")
+            before = await compactions(world)
+            for n in range(4):
+                await world.desk.ask(f"short {n}")
+            assert await compactions(world) == before
+            assert len(world.summaries) == sum(each.kind == "summary" for each in before)
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("text", ["我们昨天讨论了服务器迁移的问题，" * 8, "👩‍👩‍👧‍👦🎉" * 15])
 async def test_scripts_without_spaces_and_emoji_never_overflow(tmp_path: Path, text: str) -> None:  # P9, BO-022
     def strict(said: str) -> int:

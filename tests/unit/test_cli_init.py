@@ -154,6 +154,15 @@ def test_doctor_says_of_a_provider_what_it_saw(capsys: pytest.CaptureFixture[str
     assert seen("openai", f"http://127.0.0.1:{free_port}", "right") == ("warning", "mine does not answer")
 
 
+def test_doctor_says_which_tools_a_window_cannot_afford(capsys: pytest.CaptureFixture[str], config: Path) -> None:  # P9
+    assert examined(capsys, config)[1]["tools"]["level"] == "ok"
+    local = "providers: {local: {kind: openai, base_url: 'http://127.0.0.1:9/v1', model: any, context_window: 8192}}"
+    config.write_text(f'data_dir: {config.parent / "data"}\n{local}\nagent: {{provider: local, system_prompt: "{"rule " * 2000}"}}\n')
+    found = examined(capsys, config)[1]
+    assert found["tools"]["level"] == "warning"
+    assert found["tools"]["text"].endswith("left out: current_time")
+
+
 def test_doctor_does_not_write(capsys: pytest.CaptureFixture[str], config: Path) -> None:
     before = sorted(os.listdir(config.parent))
     examined(capsys, config)

@@ -157,9 +157,6 @@ ASKED_TOO_EARLY = {
     ("store",): "store: postgresql://db",
     ("agent", "skills_dir"): "agent: {skills_dir: skills}",
     ("agent", "approver", "mode"): "agent: {approver: {mode: pattern}}",
-    ("agent", "compression", "trigger_tokens"): "agent: {compression: {trigger_tokens: 9000}}",
-    ("agent", "compression", "quiet_after"): "agent: {compression: {quiet_after: 10m}}",
-    ("agent", "compression", "daily_tokens"): "agent: {compression: {daily_tokens: 5}}",
     ("projects",): "projects: {garden: ['web:a']}",
     ("sessions", "reset"): "sessions: {reset: daily}",
     ("sessions", "retention"): "sessions: {retention: 90d}",
@@ -268,6 +265,13 @@ def test_a_time_that_has_passed_is_noted(tmp_path: Path) -> None:
     assert notes(config, due - 1, "Europe/Berlin") == []
     [line] = notes(config, due, "Europe/Berlin")
     assert line.startswith("schedule[0].at: 2027-03-01T08:30:00 has passed")
+
+
+def test_marks_that_are_close_together_are_noted(tmp_path: Path) -> None:  # BO-008
+    config = loaded(tmp_path, "agent: {compression: {trigger_messages: 20, keep_recent: 18}}")
+    [line] = notes(config, 0.0, "UTC")
+    assert line == ("agent.compression: trigger_messages (20) is only 2 above keep_recent (18): every 2 messages cost a summary")
+    assert notes(loaded(tmp_path, "agent: {compression: {trigger_messages: 20, keep_recent: 8}}"), 0.0, "UTC") == []
 
 
 def test_the_enabled_transports_are_named_once(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def check(ctx: click.Context, path: Path | None) -> None:
     except ConfigError as err:
         _fail(ctx, err, to_stderr=not err.findings)
     else:
-        for line in notes(settings, time.time(), zone_name(settings)) if settings.schedule else ():
+        for line in notes(settings, time.time(), zone_name(settings) if settings.schedule else "UTC"):
             click.echo(f"note: {line}")
         click.echo(f"ok: {found or NO_FILE}")
 

@@ -220,6 +220,32 @@ async def _state(section: ProviderSection) -> str:
     return ANSWERS if answers and status is not None else SILENT
 
 
+@check("tools")
+async def tools(config: Config) -> Finding:
+    """Whether the model's window can afford all tools: a request's tools and base prompt share a quarter of it."""
+    from clew.assembly import build_provider, tool_specs, zone_name
+    from clew.budget import numbers
+    from clew.context.prompt import base_prompt
+    from clew.context.shares import affordable
+
+    wanted = config.agent.provider
+    usable = [name for name, each in config.providers.items() if each.configured and each.kind != "offline"]
+    name = wanted if wanted != "auto" else next(iter(usable), None)
+    if name is None:
+        return Finding("ok", "no model whose window could be too small for them is configured")
+    provider = build_provider(config, name)
+    try:
+        limits = await provider.limits()
+    finally:
+        await provider.close()
+    bounds, specs = numbers(provider, limits, config.agent.compression), tool_specs()
+    kept = affordable(specs, base_prompt(config.agent.system_prompt, zone_name(config)), bounds.base_limit)
+    if left := sorted({each.name for each in specs} - {each.name for each in kept}):
+        text = f"a window of {limits.window:,} tokens cannot afford all tools beside the base prompt; left out: {', '.join(left)}"
+        return Finding("warning", text, "raise context_window, or shorten agent.system_prompt")
+    return Finding("ok", f"all tools fit a window of {limits.window:,} tokens")
+
+
 @check("transports")
 async def transports(config: Config) -> Finding:
     enabled = [each for each in config.transports.values() if each.enabled]

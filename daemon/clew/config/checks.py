@@ -28,7 +28,6 @@ NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("store",), ("sqlite",)),
     (("agent", "skills_dir"), (None,)),
     (("agent", "approver", "mode"), ("ask", "allow", "deny")),
-    (("agent", "compression", "daily_tokens"), (None,)),
     (("projects",), ({},)),
     (("sessions", "reset"), ("never",)),
     (("sessions", "retention"), ("forever",)),

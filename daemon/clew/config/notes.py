@@ -1,4 +1,4 @@
-"""What a configuration says that is allowed and yet has no effect now."""
+"""What a configuration says that is allowed and yet has no effect now, or a costly one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,23 @@ from zoneinfo import ZoneInfo
 
 from clew.config.settings import Config
 
+SMALL_GAP = 5
+"""Messages between two compactions by count below which somebody is told what they cost."""
+
 
 def notes(config: Config, now: float, zone: str) -> list[str]:
     """Lines for a person, each beginning with the key. now: seconds since the epoch; zone: IANA name, for jobs that name none."""
-    return [*_past_jobs(config, now, zone)]
+    return [*_small_gap(config), *_past_jobs(config, now, zone)]
+
+
+def _small_gap(config: Config) -> Iterator[str]:
+    compression = config.agent.compression
+    gap = compression.count_mark - compression.kept_messages
+    if compression.enabled and gap < SMALL_GAP:
+        yield (
+            f"agent.compression: trigger_messages ({compression.count_mark}) is only {gap} above keep_recent ({compression.kept_messages}):"
+            f" every {gap} messages cost a summary"
+        )
 
 
 def _past_jobs(config: Config, now: float, zone: str) -> Iterator[str]:

@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from clew.context.prompt import block_tokens
-from clew.context.stopwords import stop_words
+from clew.context.stopwords import LANGUAGES
 from clew.context.text import WORD, normalise, telling_pairs
-from clew.context.view import Rendered, short_result, short_text
+from clew.context.view import Rendered, short_result, short_text, shown_result
 from clew.messages import Message, Text, ToolCall, ToolResult
 
 FROM_CHARS = 1_000
@@ -14,6 +14,7 @@ FROM_CHARS = 1_000
 READ_CHARS = 20_000
 """Characters of a text that are looked at for the words by which later messages may refer to it."""
 _LONG_WORD = 4
+_COMMON: frozenset[str] = frozenset().union(*LANGUAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +60,13 @@ def _long(message: Rendered, row: Message, turn: str) -> bool:
 
 def _size(row: Message) -> int:
     """Characters that would be left out."""
-    return len(row.text) if row.role == "assistant" else sum(len(result.text) for result in row.results)
+    return len(row.text) if row.role == "assistant" else sum(len(shown_result(row, result).text) for result in row.results)
 
 
 def _saved(row: Message) -> int:
-    pairs = [
-        (block, short_result(row, block) if isinstance(block, ToolResult) else short_text(row, block))
-        for block in row.blocks
-        if isinstance(block, ToolResult if row.role == "tool" else Text)
-    ]
-    return sum(block_tokens(before) - block_tokens(after) for before, after in pairs)
+    if row.role == "tool":
+        return sum(block_tokens(shown_result(row, each)) - block_tokens(short_result(row, each)) for each in row.results)
+    return sum(block_tokens(each) - block_tokens(short_text(row, each)) for each in row.blocks if isinstance(each, Text))
 
 
 def _references(messages: Sequence[Rendered], found: Sequence[tuple[int, Message]]) -> dict[str, int]:
@@ -92,7 +90,7 @@ def _words(row: Message) -> set[str]:
     """The words of a row that say something: names, numbers, and words of some length that no language uses all the time."""
     plain = normalise("\n".join(_text(block) for block in row.blocks)[:READ_CHARS])
     words = set(WORD.findall(plain))
-    return telling_pairs(plain) | {word for word in words - stop_words(list(words)) if len(word) >= _LONG_WORD or not word.isalpha()}
+    return telling_pairs(plain) | {word for word in words - _COMMON if len(word) >= _LONG_WORD or not word.isalpha()}
 
 
 def _text(block: object) -> str:

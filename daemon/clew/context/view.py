@@ -62,11 +62,20 @@ def window(rows: Sequence[Message], turn: str = "", shortened: Collection[str] =
     return Window(tuple(builder.messages), tuple(builder.repairs))
 
 
+def shown_result(row: Message, result: ToolResult) -> ToolResult:
+    """A result as far as it is shown: of a longer one a line says how the rest is opened."""
+    if result.shown is None:
+        return result
+    left = len(result.text) - result.shown
+    line = f'[… {left:,} more characters left out here; session_open with id "{row.id}", around 0 and offset {result.shown} shows them.]'
+    return replace(result, text=f"{result.text[: result.shown]}\n{line}", shown=None)
+
+
 def short_result(row: Message, result: ToolResult) -> ToolResult:
     """What stands for a result of a shortened row: one line that says what answered, how long, and how it is opened."""
     name = " ".join(result.name.split())[:MAX_NAME]
     line = f"[{name} {'failed, saying' if result.is_error else 'answered'} {len(result.text):,} characters{_opened(row)}"
-    return replace(result, text=line) if len(line) < len(result.text) else result
+    return replace(result, text=line, shown=None) if len(line) < len(result.text) else shown_result(row, result)
 
 
 def short_text(row: Message, words: Text) -> Text:
@@ -117,7 +126,7 @@ class _Builder:
             return
         row, names = self._open
         found = {
-            result.call_id: short_result(each, result) if each.id in self._shortened else result
+            result.call_id: (short_result if each.id in self._shortened else shown_result)(each, result)
             for each in self._results
             for result in each.results
         }

@@ -83,5 +83,14 @@ def cached(db: sqlite3.Connection, provider: str, model: str, hashes: Sequence[s
     return {row[2]: CacheEntry(*row) for row in rows}
 
 
+def summary_tokens(db: sqlite3.Connection, since: float) -> int:
+    """Tokens that calls of summarisers took since then, read and written."""
+    row = db.execute(
+        "SELECT coalesce(sum(input + output + cache_read + cache_write), 0) FROM model_calls WHERE purpose = 'summary' AND started >= ?",
+        (since,),
+    ).fetchone()
+    return int(row[0])
+
+
 def expire_cache(db: sqlite3.Connection, now: float) -> None:
     db.execute("DELETE FROM cache_entries WHERE expires <= ?", (now,))

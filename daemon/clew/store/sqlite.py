@@ -197,6 +197,9 @@ class SqliteStore(Store):
         """Write down model calls that came to nothing."""
         await self._db.write(model_calls.note, session, calls)
 
+    async def summary_tokens(self, since: float) -> int:
+        return await self._db.read(model_calls.summary_tokens, since)
+
     async def compaction_failed(self, session: str, error: str, calls: Sequence[ModelCall]) -> int:
         return await self._db.write(compactions.failed, session, error, calls)
 

@@ -1,6 +1,7 @@
 """Tools that look into what was said before, and at the clock."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -9,8 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from clew import recall
 from clew.context.ranking import Candidate
 from clew.context.redact import redact
+from clew.request import ToolSpec
 from clew.store.sqlite import SqliteStore
-from clew.tools import Tool, ToolContext, ToolError
+from clew.tools import Tool, ToolContext, ToolError, schema
 
 AROUND = 3
 """Messages shown on each side of one that is opened."""
@@ -29,11 +31,26 @@ class Search(_Arguments):
 
 class Open(_Arguments):
     id: Annotated[str, Field(description="A message: its id from session_search, or #7 from the summary.", min_length=1, max_length=40)]
+    offset: Annotated[int, Field(description="Where in a long message to begin, in characters; with around 0.", ge=0)] = 0
     around: Annotated[int, Field(description="How many messages to show before and after it.", ge=0, le=20)] = AROUND
 
 
 class Nothing(_Arguments):
     pass
+
+
+_Declared = tuple[str, str, type[BaseModel]]
+_SEARCH: _Declared = (
+    "session_search",
+    "Search everything that was said before, in this conversation and in this person's others. Returns messages with their ids.",
+    Search,
+)
+_OPEN: _Declared = (
+    "session_open",
+    "Show a message word for word, with the messages around it. Use it to read what a summary stands on.",
+    Open,
+)
+_TIME: _Declared = ("current_time", "The date and time now, in the person's time zone.", Nothing)
 
 
 def tools(store: SqliteStore) -> list[Tool]:
@@ -53,6 +70,8 @@ def tools(store: SqliteStore) -> list[Tool]:
         found = await store.around(scope, asked.id, asked.around, asked.around)
         if not found:
             raise ToolError(f"There is no message {asked.id}.")
+        if asked.offset:
+            found = [replace(each, text=each.text[asked.offset :]) for each in found]
         return _quoted(found, context, None)
 
     async def current_time(context: ToolContext, arguments: BaseModel) -> str:
@@ -60,22 +79,15 @@ def tools(store: SqliteStore) -> list[Tool]:
         return f"{local:%A %Y-%m-%d %H:%M:%S %z} {context.zone_name}"
 
     return [
-        Tool(
-            "session_search",
-            "Search everything that was said before, in this conversation and in this person's others. Returns messages with their ids.",
-            Search,
-            search,
-            idempotent=True,
-        ),
-        Tool(
-            "session_open",
-            "Show a message word for word, with the messages around it. Use it to read what a summary stands on.",
-            Open,
-            open_message,
-            idempotent=True,
-        ),
-        Tool("current_time", "The date and time now, in the person's time zone.", Nothing, current_time, idempotent=True),
+        Tool(*_SEARCH, search, idempotent=True),
+        Tool(*_OPEN, open_message, idempotent=True),
+        Tool(*_TIME, current_time, idempotent=True),
     ]
+
+
+def specs() -> list[ToolSpec]:
+    """What a model is told of these tools."""
+    return [ToolSpec(name, description, schema(arguments)) for name, description, arguments in (_SEARCH, _OPEN, _TIME)]
 
 
 def _quoted(messages: Sequence[Candidate], context: ToolContext, limit: int | None) -> str:
