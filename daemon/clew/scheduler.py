@@ -17,7 +17,7 @@ from clew.errors import NotFound
 from clew.metrics import Metrics
 from clew.store import Job
 from clew.store.sqlite import SqliteStore
-from clew.supervise import supervise
+from clew.supervise import supervise, unless_lasting
 from clew.transport import Address
 
 log = structlog.get_logger()
@@ -101,7 +101,7 @@ class Scheduler:
         for job in await self._store.jobs():
             trigger = _Waking(Entry.model_validate_json(job.spec), self._zone, job.next_at)
             # The default grace of one second would drop a wake-up on a busy machine.
-            self._timers.add_job(self.fire_due, trigger, id=job.name, misfire_grace_time=None, coalesce=True)
+            self._timers.add_job(self._wake, trigger, id=job.name, misfire_grace_time=None, coalesce=True)
         self._timers.start()
         self._looking = asyncio.create_task(supervise("scheduler", self._look), name="scheduler")
         self._looking.add_done_callback(_seen)
@@ -109,8 +109,12 @@ class Scheduler:
     async def _look(self) -> None:
         await asyncio.sleep(0.1)
         while True:
-            await self.fire_due()
+            await self._wake()
             await asyncio.sleep(LOOK)
+
+    async def _wake(self) -> None:
+        with unless_lasting():  # what is due now is due at the next look too
+            await self.fire_due()
 
     def stop(self) -> None:
         if self._timers.running:

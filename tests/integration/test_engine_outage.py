@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from clew import delivery, dispatcher, outage, service, supervise
-from clew.config import Person
+from clew import delivery, dispatcher, outage, scheduler, service, supervise
+from clew.config import Job, Person
 from clew.delivery import SIDE_BY_SIDE
 from clew.errors import StoreError
 from clew.store.database import _run
@@ -189,3 +189,21 @@ async def test_it_can_be_stopped_meanwhile_and_goes_on_at_the_next_start(tmp_pat
             await world.desk.until(lambda: bool(world.desk.answers(waiting)))
             assert len(world.desk.answers(waiting)) == 1
             assert await world.store.check() == []
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_is_due_meanwhile_runs_once_when_it_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # P45, P48
+    monkeypatch.setattr(scheduler, "LOOK", 0.02)
+    async with owned(tmp_path) as world:
+        job = Job.model_validate({"name": "tea", "every": "1s", "prompt": "tea?", "deliver_to": "desk:ada", "misfire": "once"})
+        world.config = world.config.model_copy(update={"schedule": (job,)})
+        with capture_logs() as logs:
+            async with world.running():
+                await writable(world, yes=False)
+                due = (await world.store.jobs())[0].next_at
+                assert due is not None
+                await until(lambda: world.service.time.wall() > due)
+                await until(lambda: bool(world.service.outage.reason))
+                await writable(world, yes=True)
+                await world.desk.until(lambda: any(delivery.text == "yes" for delivery in world.desk.sent))
+        assert [line for line in logs if line["event"] == "task.restarted"] == []

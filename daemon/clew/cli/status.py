@@ -43,7 +43,7 @@ async def _ask(config: Config) -> dict[str, Any] | None:
 
 def _lines(values: Mapping[str, Any], where: tzinfo | None, indent: str = "") -> Iterator[str]:
     for name, value in values.items():
-        if value in ("", {}):
+        if value in ("", {}, []):
             continue
         if isinstance(value, Mapping):
             yield f"{indent}{harmless(name)}:"
