@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import turns
+from bench import compaction, turns
 from bench.processes import Measured
 from tests.servers import Mosquitto
 
@@ -84,9 +84,22 @@ async def start_figures(root: Path) -> list[Figure]:
     return figures
 
 
+async def compaction_figures(root: Path) -> list[Figure]:
+    """The model call of a compaction aside; the longest step is what keeps the loop waiting."""
+    (small, _), (middle, step), (large, _) = (compaction.contract_cpu(count) for count in (250, 1000, 4000))
+    (root / "compaction").mkdir()
+    return [
+        Figure("compaction of 250 messages: planning and contract; CPU", small, "ms"),
+        Figure("compaction of 1,000 messages: planning and contract; CPU", middle, "ms", None, 150.0),
+        Figure("ratio 4,000 : 1,000", large / middle, "", None, 5.0),
+        Figure("longest step of the contract at 1,000 messages; CPU", step, "ms", None, 5.0),
+        Figure("compaction: what the store does; CPU", await compaction.store_cpu(root / "compaction"), "ms", None, 10.0),
+    ]
+
+
 async def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        figures = [*await start_figures(Path(folder)), *await turn_figures(Path(folder))]
+        figures = [*await start_figures(Path(folder)), *await turn_figures(Path(folder)), *await compaction_figures(Path(folder))]
     print(f"{platform.machine()}, Python {platform.python_version()}, {TURNS} turns each; medians")
     for figure in figures:
         print(figure.line())

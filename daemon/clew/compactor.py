@@ -1,6 +1,7 @@
 """The one owner of compaction: agent, `/compact` and the command line all ask here."""
 
 import asyncio
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -17,10 +18,11 @@ from clew.context import prompt
 from clew.context.boundaries import boundary_cut
 from clew.context.compression import Cut, Trigger, behind, chunks, cut_at
 from clew.context.contract import refusal, room
-from clew.context.extract import extract
+from clew.context.extract import extracting
 from clew.context.ledger import Ledger
 from clew.context.prompt import Marks
-from clew.context.revision import Report, Size, hear, in_all, revise
+from clew.context.revision import Report, Size, hear, in_all, revising
+from clew.context.steps import Steps, finish
 from clew.context.summarise import material, message_tokens
 from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
@@ -260,24 +262,24 @@ class Compactor:
             answer = "" if extract else await self._ask(self._request(ledger, part, work, limits, limit), work, spent)
             if not extract and (why := refusal(answer)):
                 raise _Failure(why, spent)
-            # A long part takes tens of milliseconds: not on the loop.
-            ledger, report = await asyncio.to_thread(self._revise, ledger, part, answer, work)
+            ledger, report = await asyncio.to_thread(finish, self._revision(ledger, part, answer, work), _pause)
             reports.append(report)
         if not ledger:
             raise _Failure("the summary is empty", spent)
         return ledger, in_all(before, ledger, reports), spent.calls
 
-    def _revise(self, ledger: Ledger, part: Sequence[Rendered], answer: str, work: "_Work") -> tuple[Ledger, Report]:
+    def _revision(self, ledger: Ledger, part: Sequence[Rendered], answer: str, work: "_Work") -> Steps[tuple[Ledger, Report]]:
         """The ledger after an answer of the summariser or, where there is none or nothing comes of it, after an extract."""
         replaced = material(ledgers.numbered(ledger), part, self._zone, "")
         year = datetime.fromtimestamp(began(work.rows, work.demoted), self._zone).year
         size = Size(room(work.summary_tokens, replaced), self._zone, year)
-        heard = hear(part, self._known)
+        heard = yield from hear(part, self._known)
         if answer:
-            revised, report = revise(ledger, heard, answer, self._known, size=size)
+            revised, report = yield from revising(ledger, heard, answer, self._known, size=size)
             if revised:
                 return revised, report
-        return revise(ledger, heard, extract(ledger, heard, size.tokens), self._known, size=size)
+        answer = yield from extracting(ledger, heard, size.tokens)
+        return (yield from revising(ledger, heard, answer, self._known, size=size))
 
     def _capacity(self, limits: Limits, work: "_Work") -> tuple[int, int]:
         """(tokens of messages that fit one request, characters of one message)."""
@@ -342,6 +344,11 @@ class Compactor:
         log.warning("agent.compress_failed", session=session, trigger=reason, err=str(failure))
         await self._store.compaction_failed(session, str(failure), failure.calls)
         return Outcome("failed", error=str(failure))
+
+
+def _pause() -> None:
+    """Leave the interpreter to the loop: while a thread works it changes hands every 5 ms only."""
+    time.sleep(0)
 
 
 class _Failure(Exception):

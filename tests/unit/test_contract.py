@@ -3,9 +3,10 @@
 import pytest
 
 from clew.context.contract import SHORT_SUMMARY, Index, binding, fitted, must, refusal, room
-from clew.context.evidence import Evidence
+from clew.context.evidence import gathered
 from clew.context.ledger import Entry, render
 from clew.context.revision import NO_ROOM, Size, revise
+from clew.context.steps import finish
 from clew.context.survival import Said, heard
 from clew.context.tokens import estimate
 from tests.threads import START
@@ -90,12 +91,12 @@ FACT = "The host is db-7.example.org and listens on port 5432."
     ],
 )
 def test_a_statement_is_covered_by_an_entry_that_says_the_same(entry: Entry, covers: bool) -> None:  # P17 P18
-    evidence = Evidence(heard(said(RULE)))
+    evidence = finish(gathered(heard(said(RULE))))
     assert Index([entry], {1: evidence.claim(entry.text)}).covers(evidence.statements[0]) is covers
 
 
 def test_every_identifier_has_to_be_there() -> None:  # P17, BO-014
-    evidence = Evidence(heard(said(FACT)))
+    evidence = finish(gathered(heard(said(FACT))))
     for text, covers in ((FACT, True), (FACT.replace("5432", "5433"), False), (FACT.replace("db-7.example.org", "the database"), False)):
         entry = Entry("fact", text, sources=("m9",), number=1)
         assert Index([entry], {1: evidence.claim(text)}).covers(evidence.statements[0]) is covers
@@ -150,7 +151,7 @@ def test_narrative_and_closed_leave_first_then_what_binds_least_the_older_first(
     total = estimate(render(ENTRIES)) + 40
     while total > 0:
         total -= 1
-        for entry in fitted(ENTRIES, total, size.cost, START).left:
+        for entry in fitted(ENTRIES, total, size.cost, lambda entry: binding(entry, START)).left:
             if entry.number not in left:
                 left.append(entry.number)
     assert left[:2] == [1, 2]

@@ -2,9 +2,10 @@
 
 import pytest
 
-from clew.context.evidence import Evidence, holds, names, normal
+from clew.context.evidence import gathered, holds, names, normal
 from clew.context.grounding import grounded, narrated
 from clew.context.ledger import Certainty, Entry, Kind
+from clew.context.steps import finish
 from clew.context.survival import Said, heard
 from tests.threads import START
 
@@ -17,7 +18,7 @@ SAID = (
     Said("Could somebody fetch the big tent from the cellar?", "Bob", "user", "m7", 7, START + 360),
     Said("Three guests come on 12 June, and they must not park in the yard.", "Ada", "user", "m6", 6, START + 300),
 )
-EVIDENCE = Evidence(heard(SAID))
+EVIDENCE = finish(gathered(heard(SAID)))
 
 
 def checked(text: str, *cited: int, kind: Kind = "fact", certainty: Certainty = "said", speaker: str = "") -> tuple[Entry | None, str]:

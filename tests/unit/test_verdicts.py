@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from clew.context.evidence import Evidence
+from clew.context.evidence import gathered
 from clew.context.ledger import Entry, Ledger
 from clew.context.revision import Change, Report, revise
+from clew.context.steps import finish
 from clew.context.survival import Said, heard
 from tests.threads import START
 
@@ -106,5 +107,5 @@ def test_numbers_that_are_not_there_are_nobody() -> None:
 
 
 def test_evidence_knows_messages_by_position_and_by_id() -> None:
-    evidence = Evidence(heard([Said("Hello there.", "Ada", "user", "b1", 11, START)]))
+    evidence = finish(gathered(heard([Said("Hello there.", "Ada", "user", "b1", 11, START)])))
     assert [each.id for each in evidence.cited(["11", "b1", "99"])] == ["b1"]

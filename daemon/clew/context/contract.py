@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 from clew.context.evidence import Claim, Evidence, holds, normal, sources
 from clew.context.grounding import BINDING, word_for_word
 from clew.context.ledger import Entry, Kind, section
+from clew.context.steps import Steps
 from clew.context.survival import Statement, weight_of
 from clew.context.tokens import estimate
 from clew.context.weighing import MUST
 
 SHORT_SUMMARY = 400
 """Tokens up to which a summary may be longer than what it replaces (promise 17)."""
+STEP = 10
+"""Statements that are looked at in one step."""
 LONGEST_LINE = 300
 """Characters of several statements that share an entry."""
 COVERED = 0.75
@@ -103,31 +106,42 @@ class Index:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Enforced:
+    """Entries by number, and the weights of those that came from the messages as they are."""
+
+    entries: Mapping[int, Entry]
+    weights: Mapping[int, int]
+
+
 def enforced(
-    entries: dict[int, Entry], fresh: Sequence[int], free: int, claims: Mapping[int, Claim], evidence: Evidence
-) -> dict[int, Entry]:
+    entries: Mapping[int, Entry], fresh: Sequence[int], free: int, claims: Mapping[int, Claim], evidence: Evidence
+) -> Steps[Enforced]:
     """The entries with everything that must survive: what none of them says is added from its source, or takes the place of a rendering.
 
     fresh: numbers of the entries that the summariser added; free: the next number.
     """
     index = Index(entries.values(), claims)
     unsettled = list(fresh)
-    result = dict(entries)
-    for statement in evidence.statements:
+    result, weights = dict(entries), dict[int, int]()
+    for place, statement in enumerate(evidence.statements):
+        if place % STEP == 0:
+            yield
         if not statement.must or index.covers(statement):
             continue
         before = index.misrendered(statement, unsettled)
         if before is not None:
             unsettled.remove(before.number)
             entry = word_for_word(before, statement)
-        elif (last := result.get(free - 1)) is not None and free - 1 not in fresh and _goes_on(last, statement):
+        elif (last := result.get(free - 1)) is not None and free - 1 in weights and _goes_on(last, statement):
             entry = replace(last, text=f"{last.text} {statement.text}")
         else:
             entry = entry_of(statement, free)
             free += 1
         result[entry.number] = entry
+        weights[entry.number] = max(statement.weight, weights.get(entry.number, 0))
         index.put(entry, evidence.claim(entry.text))
-    return result
+    return Enforced(result, weights)
 
 
 def _goes_on(last: Entry, statement: Statement) -> bool:
@@ -169,38 +183,38 @@ class Fitted:
     left: tuple[Entry, ...]
 
 
-def fitted(entries: Sequence[Entry], budget: int, cost: Callable[[Entry], int], now: float) -> Fitted:
-    """The entries that fit into `budget` tokens. The narrative leaves first, then closed entries, then what binds least, the older first.
+def fitted(entries: Sequence[Entry], budget: int, cost: Callable[[Entry], int], weight: Callable[[Entry], int]) -> Fitted:
+    """The entries that fit into `budget` tokens: what binds most stays, of what binds alike the newer.
 
-    cost: tokens of an entry's line. Headings count too. now: seconds since the epoch; what was to be by then binds less.
+    cost: tokens of an entry's line; headings count too. weight: how much an entry binds, see `binding`.
     """
-    costs = {entry.number: cost(entry) for entry in entries}
-    headings = Counter(section(entry) for entry in entries)
-    total = sum(costs.values()) + sum(estimate(f"## {title}\n") for title in headings)
-    leaving: set[int] = set()
-    for entry in sorted(entries, key=lambda each: (binding(each, now), each.date, each.number)):
-        if total <= budget:
+    kept: set[int] = set()
+    titles: set[str] = set()
+    total = 0
+    for entry in sorted(entries, key=lambda each: (weight(each), each.date, each.number), reverse=True):
+        title = section(entry)
+        total += cost(entry) + (0 if title in titles else estimate(f"## {title}\n"))
+        if total > budget:
             break
-        leaving.add(entry.number)
-        total -= costs[entry.number]
-        headings[section(entry)] -= 1
-        if not headings[section(entry)]:
-            total -= estimate(f"## {section(entry)}\n")
-    return Fitted(
-        tuple(entry for entry in entries if entry.number not in leaving), tuple(entry for entry in entries if entry.number in leaving)
-    )
+        kept.add(entry.number)
+        titles.add(title)
+    return Fitted(tuple(entry for entry in entries if entry.number in kept), tuple(entry for entry in entries if entry.number not in kept))
 
 
-def binding(entry: Entry, now: float) -> int:
-    """How long an entry stays when there is not enough room; `MUST` or more: it has to survive."""
+def binding(entry: Entry, now: float, weight: int | None = None) -> int:
+    """How long an entry stays when there is not enough room; `MUST` or more: it has to survive.
+
+    The narrative leaves first, then what is closed. now: seconds since the epoch; what was to be by then binds less. weight: of its
+    words, None where it is not known yet.
+    """
     if entry.kind == "narrative":
         return 0
     if entry.closed:
         return 1
-    weight = weight_of(entry.text, entry.speaker, entry.date, now)
-    return (
-        weight if weight < weight_of(entry.text, entry.speaker, entry.date, entry.date) else max(LEAST_BINDING.get(entry.kind, 0), weight)
-    )
+    if weight is not None:
+        return weight
+    then, weight = (weight_of(entry.text, entry.speaker, entry.date, at) for at in (entry.date, now))
+    return weight if weight < then else max(LEAST_BINDING.get(entry.kind, 0), weight)
 
 
 def must(entry: Entry) -> bool:

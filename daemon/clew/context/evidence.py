@@ -9,26 +9,43 @@ from dataclasses import dataclass
 
 from clew.context import phrases
 from clew.context.identifiers import Identifier, identifiers
+from clew.context.steps import Steps
 from clew.context.survival import Heard, Said, Statement, content
+
+BATCH = 50
+"""Statements that are taken in one step."""
+
+
+def gathered(heard: Heard) -> Steps[Evidence]:
+    """What was heard as evidence."""
+    evidence = Evidence(heard)
+    for index, each in enumerate(heard.statements):
+        evidence.take(index, each)
+        if index % BATCH == 0:
+            yield
+    return evidence
 
 
 class Evidence:
-    """What was heard, by its source and by the words in it."""
+    """What was heard, by its source and by the words in it. Made by `gathered`."""
 
     def __init__(self, heard: Heard) -> None:
         self.statements = heard.statements
         self.languages = heard.languages
-        self.stems = frozenset().union(*(each.stems for each in heard.statements))
+        self.stems: set[str] = set()
         self._said = {each.id: each for each in heard.said}
         self._texts: dict[str, tuple[str, frozenset[str]]] = {}
         self._places = {str(each.place): each.id for each in heard.said}
         self._by_source: dict[str, list[Statement]] = defaultdict(list)
         self._by_stem: dict[str, list[int]] = defaultdict(list)
-        for index, each in enumerate(self.statements):
-            for source in sources(each):
-                self._by_source[source.id].append(each)
-            for stem in each.stems:
-                self._by_stem[stem].append(index)
+
+    def take(self, index: int, statement: Statement) -> None:
+        """File the statement that stands at `index`."""
+        for source in sources(statement):
+            self._by_source[source.id].append(statement)
+        for stem in statement.stems:
+            self._by_stem[stem].append(index)
+        self.stems |= statement.stems
 
     def cited(self, names: Iterable[str]) -> list[Said]:
         """The messages that these positions or ids name; what names none is left out."""
@@ -41,14 +58,13 @@ class Evidence:
 
     def claim(self, text: str) -> Claim:
         """A text taken apart, in the languages of these messages."""
-        folded = phrases.words(phrases.fold(text))
         within = phrases.within(phrases.languages(text), self.languages)
-        return Claim(text, phrases.read(text, within), tuple(identifiers(text)), content(text), tuple(folded))
+        return Claim(text, phrases.read(text, within), tuple(identifiers(text)), content(text), phrases.words(text))
 
     def words(self, cited: Said) -> tuple[str, frozenset[str]]:
         """What was said in a message, as `normal` gives it, and its folded words with those of its speaker's name."""
         if cited.id not in self._texts:
-            folded = phrases.words(phrases.fold(f"{cited.text}\n{cited.speaker}"))
+            folded = phrases.words(f"{cited.text}\n{cited.speaker}")
             self._texts[cited.id] = normal(cited.text), frozenset(folded)
         return self._texts[cited.id]
 
@@ -127,7 +143,7 @@ def names(claim: Claim, known: Collection[str]) -> set[str]:
     for run in claim.text.split():
         core = run.strip("\"'“”„«»‹›‘’`()[]{}<>,;:!?.…*_–-")
         if core[:1].isupper() and not opening and len(core) > 1:
-            found.update(word for word in phrases.words(phrases.fold(core)) if len(word) > 1 and not word.isdigit())
+            found.update(word for word in phrases.words(core) if len(word) > 1 and not word.isdigit())
         opening = run[-1:] in ".!?:…" or core == "" or run[:1] in '"“„«'
     return {word for word in found if word not in known and not phrases.is_common(word)} | _katakana(claim.text, known)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clew.context import phrases
-from clew.context.evidence import Claim, Evidence, sources
+from clew.context.evidence import Claim, Evidence, gathered, sources
 from clew.context.ledger import Entry, Ledger
 from clew.context.operations import NOTHING
+from clew.context.steps import Steps, finish
 from clew.context.survival import Heard, Statement
 from clew.context.tokens import estimate
 from clew.context.verdicts import finishes
@@ -17,17 +18,23 @@ LEAST_WEIGHT = 4
 
 
 def extract(ledger: Ledger, heard: Heard, room: int) -> str:
+    """`extracting`, all at once."""
+    return finish(extracting(ledger, heard, room))
+
+
+def extracting(ledger: Ledger, heard: Heard, room: int) -> Steps[str]:
     """What the messages add to the ledger and what they close in it, as the lines of an answer of at most `room` tokens (estimated).
 
     The weightiest statements, in the order in which they were said; `=` if there is nothing to say.
     """
-    evidence = Evidence(heard)
+    evidence = yield from gathered(heard)
     known = {entry.text.casefold() for entry in ledger}
     lines = list(_closing(ledger, evidence))
     room -= sum(estimate(f"{line}\n") for line in lines)
     chosen: list[tuple[int, str]] = []
     said: set[str] = set(known)
     for place, statement in sorted(enumerate(heard.statements), key=lambda each: (-each[1].weight, -each[0])):
+        yield
         line = _added(statement)
         cost = estimate(f"{line}\n")
         if statement.weight < LEAST_WEIGHT and chosen:

@@ -33,7 +33,7 @@ def fault(claim: Claim, cited: Sequence[Said], evidence: Evidence, proven: str =
     cited: the messages that it stands on. proven: what else is known to be true.
     """
     texts = [normal(proven)] if proven else []
-    known = set(phrases.words(phrases.fold(proven)))
+    known = set(phrases.words(proven))
     for each in cited:
         text, words = evidence.words(each)
         texts.append(text)

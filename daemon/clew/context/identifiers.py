@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clew.context.phrases import LARGE_NUMBERS, MONTHS, UNITS, fold, is_common, is_number
+from clew.context.phrases import LARGE_NUMBERS, MONTHS, NUMBERS, UNITS, fold, is_common, is_number
+from clew.context.phrases import words as folded_words
 
 Kind = Literal["url", "email", "path", "id", "version", "money", "date", "time", "quantity", "quote", "number", "word", "name"]
 
@@ -233,6 +234,8 @@ def _dotted(core: str) -> bool:
 
 def _in_words(sentence: str) -> Iterator[tuple[str, Kind]]:
     """Numbers that are written out, where there is more to them than a small count: `fourteen`, `six forty-five`."""
+    if NUMBERS.isdisjoint(folded_words(sentence)):
+        return
     words = sentence.split()
     numbers = [_written_out(word) for word in words]
     at = 0

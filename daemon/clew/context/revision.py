@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 
 from clew.context import contract
-from clew.context.evidence import Claim, Evidence
+from clew.context.evidence import Claim, Evidence, gathered
 from clew.context.grounding import grounded, narrated
 from clew.context.ledger import Entry, Ledger, line, next_number, only_person, said_by
 from clew.context.operations import Operation, parse
 from clew.context.redact import redact
-from clew.context.survival import Heard, Said, heard, said
+from clew.context.steps import Steps, finish
+from clew.context.survival import Heard, Said, hearing, said
 from clew.context.tokens import estimate
 from clew.context.verdicts import amended, closed, droppable
 from clew.context.view import Rendered
@@ -68,51 +69,59 @@ class Size:
 USUAL_SIZE = Size()
 
 
-def hear(demoted: Sequence[Rendered], known: Collection[str] = ()) -> Heard:
+def hear(demoted: Sequence[Rendered], known: Collection[str] = ()) -> Steps[Heard]:
     """What was said in rendered messages. known: secrets of this installation, which are left out."""
-    return heard([said(row, known) for message in demoted for row in message.rows])
+    return hearing(said(row, known) for message in demoted for row in message.rows)
 
 
-def revise(
-    ledger: Ledger, demoted: Sequence[Rendered] | Heard, answer: str, known: Collection[str] = (), *, size: Size = USUAL_SIZE
-) -> tuple[Ledger, Report]:
+def revise(ledger: Ledger, heard: Heard, answer: str, known: Collection[str] = (), *, size: Size = USUAL_SIZE) -> tuple[Ledger, Report]:
     """The ledger after the summariser answered to the newly demoted messages, and what was done to it.
 
     The answer is read as operations on the ledger, and carried out as far as the messages bear them out; entries that it does not name
     stay as they are. An answer without any is one narrative, which takes the place of the previous one. Then what must survive and is
     missing is added, and what finds no room leaves, see `contract`. `known`: secrets of this installation, which it must not hold.
     """
-    conversation = demoted if isinstance(demoted, Heard) else hear(demoted, known)
+    return finish(revising(ledger, heard, answer, known, size=size))
+
+
+def revising(
+    ledger: Ledger, heard: Heard, answer: str, known: Collection[str] = (), *, size: Size = USUAL_SIZE
+) -> Steps[tuple[Ledger, Report]]:
+    """`revise` in steps of at most a few milliseconds each."""
     text = redact(answer.strip(), known)
-    draft = _Draft(ledger, Evidence(conversation))
+    draft = _Draft(ledger, (yield from gathered(heard)))
     operations = parse(text)
     for each in operations:
         draft.carry_out(each)
+        yield
     if not operations:
-        draft.narrate(text, conversation.said, size)
-    revised = contract.enforced(draft.entries, draft.fresh, draft.free, draft.claims, draft.evidence)
-    revised = revised or _glimpse(conversation.said, size)
-    fits = _fitted(tuple(revised.values()), size, max((each.at for each in conversation.said), default=0.0))
+        draft.narrate(text, heard.said, size)
+        yield
+    revised = yield from contract.enforced(draft.entries, draft.fresh, draft.free, draft.claims, draft.evidence)
+    now = max((each.at for each in heard.said), default=0.0)
+    entries = tuple(revised.entries.values()) or _glimpse(heard.said, size)
+    fits = _fitted(entries, size, lambda entry: contract.binding(entry, now, revised.weights.get(entry.number)))
+    yield
     return _numbered(ledger, fits.kept), draft.report(fits)
 
 
-def _glimpse(conversation: Sequence[Said], size: Size) -> dict[int, Entry]:
+def _glimpse(conversation: Sequence[Said], size: Size) -> Ledger:
     """Where nothing in these messages is worth a line, the beginning of the first that has words: no summary is empty."""
     first = next((each for each in conversation if each.text.strip()), None)
     if first is None:
-        return {}
+        return ()
     text = " ".join(first.text.split())[:GLIMPSE]
     entry = _standing(Entry("narrative", text, speaker=first.speaker, number=1), [first])
     while text and size.cost(entry) > size.tokens // 2:
         text = text[: len(text) // 2]
         entry = replace(entry, text=f"{text}…")
-    return {1: entry} if text else {}
+    return (entry,) if text else ()
 
 
-def _fitted(entries: Ledger, size: Size, now: float) -> contract.Fitted:
+def _fitted(entries: Ledger, size: Size, weight: Callable[[Entry], int]) -> contract.Fitted:
     person = only_person(entries)
     room = size.tokens - (estimate(f"{said_by(person)}\n") if person else 0)
-    return contract.fitted(entries, room, lambda entry: size.cost(entry, person), now)
+    return contract.fitted(entries, room, lambda entry: size.cost(entry, person), weight)
 
 
 class _Draft:

@@ -17,6 +17,7 @@ from clew.context.identifiers import Identifier, identifiers
 from clew.context.ledger import Certainty, Kind
 from clew.context.redact import redact
 from clew.context.sentences import sentences
+from clew.context.steps import Steps, finish
 from clew.context.summarise import speaker
 from clew.context.text import pairs
 from clew.context.weighing import MUST
@@ -26,6 +27,7 @@ MAX_CHARS = 20_000
 """Characters of one message that are looked through, half of them from each end."""
 MAX_SENTENCES = 120
 """Sentences of one message that are looked at, from its beginning and its end."""
+STEP = 20
 MAX_STATEMENTS = 40
 """Statements of one message that must survive, the weightiest."""
 MAX_OUTCOMES = 2
@@ -98,18 +100,38 @@ def said(row: Message, known: Collection[str] = ()) -> Said:
     return Said(redact(text, known), speaker(row), row.role, row.id, row.seq, row.at, failed)
 
 
-def heard(conversation: Sequence[Said]) -> Heard:
+def heard(conversation: Iterable[Said]) -> Heard:
     """Every sentence that says something, weighed by how much it binds. Linear in the length of the texts."""
-    counts = [phrases.languages(each.text) for each in conversation]
-    usual = _spoken(counts)
+    return finish(hearing(conversation))
+
+
+def hearing(conversation: Iterable[Said]) -> Steps[Heard]:
+    """The same in steps of one message or `STEP` sentences each."""
+    told: list[Said] = []
+    texts: list[list[str]] = []
+    counts: list[list[dict[int, int]]] = []
+    for source in conversation:
+        told.append(source)
+        texts.append(_worth(source.text))
+        counts.append([phrases.languages(text) for text in texts[-1]])
+        yield
+    totals = [_added(each) for each in counts]
+    usual = _spoken(totals)
     found: list[list[Statement]] = []
-    for each, count in zip(conversation, counts, strict=True):
-        within = phrases.within(count, usual)
-        found.append([_statement(each, text, within | phrases.foreign(text, within)) for text in _worth(each.text)])
-    found = [_answering(found, place, each) for place, each in enumerate(conversation)]
-    now = max((each.at for each in conversation), default=0.0)
-    found = [_weighed(found, place, now) for place in range(len(found))]
-    return Heard(tuple(conversation), tuple(statement for each in found for statement in _weightiest(each)), usual)
+    for source, own, count, total in zip(told, texts, counts, totals, strict=True):
+        within = phrases.within(total, usual)
+        found.append([])
+        for place, text in enumerate(own):
+            found[-1].append(_statement(source, text, within | phrases.foreign(count[place], within)))
+            if place % STEP == 0:
+                yield
+    joined = [_answering(found, place, each) for place, each in enumerate(told)]
+    now = max((each.at for each in told), default=0.0)
+    statements: list[Statement] = []
+    for place in range(len(joined)):
+        statements += _weightiest(_weighed(joined, place, now))
+        yield
+    return Heard(tuple(told), tuple(statements), usual)
 
 
 def _worth(text: str) -> list[str]:
@@ -118,12 +140,17 @@ def _worth(text: str) -> list[str]:
     return found if len(found) <= MAX_SENTENCES else [*found[:half], *found[-half:]]
 
 
-def _spoken(counts: Iterable[Mapping[int, int]]) -> int:
-    """The languages that a conversation is held in, as bits, from the counts of its messages."""
+def _added(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     total: dict[int, int] = {}
     for count in counts:
         for bit, number in count.items():
             total[bit] = total.get(bit, 0) + number
+    return total
+
+
+def _spoken(counts: Iterable[Mapping[int, int]]) -> int:
+    """The languages that a conversation is held in, as bits, from the counts of its messages."""
+    total = _added(counts)
     most = max(total.values(), default=0)
     return sum(bit for bit, number in total.items() if 2 * number >= most) or phrases.ALL
 
@@ -143,19 +170,23 @@ def _certainty(does: int) -> Certainty:
 
 def content(text: str) -> frozenset[str]:
     """The stems of the words that carry a text; pairs of characters where words are not parted."""
+    unspaced = not text.isascii() and phrases.CJK.search(text) is not None
+    words = phrases.words(text)
+    if not unspaced:
+        return frozenset(filter(None, map(_stem, words)))
     found = set()
-    for word in phrases.words(phrases.fold(text)):
-        if phrases.CJK.search(word):
-            found.update(pairs(word) or [word])
-        elif len(word) > 2 and not phrases.is_common(word):
-            found.add(_stem(word))
-        elif word.isdigit():
-            found.add(word)
-    return frozenset(found)
+    for word in words:
+        found.update((pairs(word) or [word]) if phrases.CJK.search(word) else [_stem(word)])
+    return frozenset(filter(None, found))
 
 
-@lru_cache(maxsize=32_768)
+@lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
+    """The stem of a folded word that carries something, empty for others."""
+    if word.isdigit():
+        return word
+    if len(word) < 3 or phrases.is_common(word):
+        return ""
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) > 2:
             return word[: -len(ending)][:STEM]
@@ -183,7 +214,8 @@ def _weigh(each: Statement, answered: bool) -> Statement:
         kind, weight = weighing.told(each.text, each.does, each.identifiers, each.certainty, words)
         if answered and kind in ("question", "request", "task"):
             weight *= 0.5
-    return replace(each, kind=kind, weight=max(int(weight), min(words, 12)))
+    heavy = max(int(weight), min(words, 12))
+    return Statement(each.said, each.text, each.does, each.identifiers, each.stems, each.certainty, kind, heavy, each.also)
 
 
 def _weightiest(each: Sequence[Statement]) -> Sequence[Statement]:
@@ -232,6 +264,11 @@ def weight_of(text: str, speaker: str, at: float, now: float) -> int:
     if (vague or named) and passed(named, at, now, vague=vague):
         return int(weight * weighing.PASSED)
     return weight
+
+
+def forget() -> None:
+    """Forget the weights of texts that were asked for before."""
+    _worth_of.cache_clear()
 
 
 @lru_cache(maxsize=8192)

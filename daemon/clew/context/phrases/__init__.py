@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
@@ -103,20 +103,29 @@ _LEADS = frozenset(_OPENINGS.split())
 """Words that may stand in front of an imperative."""
 _SMALL_NUMBERS = 9
 """From two to ten: as many names of numbers stand at the beginning of each list."""
-_LETTERS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ł": "l", "ø": "o", "đ": "d", "’": "'", "ʼ": "'"})
+_LATIN_AND_CYRILLIC = (chr(code) for code in (*range(0xC0, 0x250), *range(0x400, 0x460)))
+_PLAIN = str.maketrans(
+    {c: unicodedata.normalize("NFKD", c)[0] for c in _LATIN_AND_CYRILLIC}
+    | {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ł": "l", "ø": "o", "đ": "d", "’": "'", "ʼ": "'"}
+)
+_MARKED = re.compile("[\u00aa\u00b2-\u00be\u02b0-\u036f\u0483-\u0487\u1e00-\u1fff\ufb00-\ufb06\uff00-\uffef]")
+"""What a table of letters does not take care of."""
 
 
 def fold(text: str) -> str:
     """`text` without case and accents. German umlauts become two letters: `ware` is another word than `wäre`."""
     if text.isascii():
         return text.lower()
-    composed = unicodedata.normalize("NFKC", text).lower().translate(_LETTERS)
-    apart = unicodedata.normalize("NFKD", composed)
-    return "".join(c for c in apart if not unicodedata.combining(c))
+    low = unicodedata.normalize("NFC", text).lower().translate(_PLAIN)
+    if low.isascii() or not _MARKED.search(low):
+        return low
+    return "".join(c for c in unicodedata.normalize("NFKD", low) if not unicodedata.combining(c))
 
 
-def words(folded: str) -> list[str]:
-    return _WORD.findall(folded)
+@lru_cache(maxsize=256)
+def words(text: str) -> tuple[str, ...]:
+    """The folded words of a text."""
+    return tuple(_WORD.findall(fold(text)))
 
 
 _MOODS = CONDITION | CONDITIONAL | PAST | WHEN | UNTIL | DEADLINE | RECURRING
@@ -126,36 +135,39 @@ Meaning = tuple[int, int, bool]
 """(bit of the language, bit of the category or of a hint at it, whether at the start of a clause only)."""
 
 
+Longer = tuple[tuple[str, ...], Meaning]
+"""(the words behind the first, what they mean together)."""
+
+
 class _Tables:
-    """All phrases of the spaced languages, by their first words."""
+    """All phrases of the spaced languages: single words, and longer ones by their first and second words."""
 
     def __init__(self, languages: Sequence[Mapping[str, str]]) -> None:
         self.single: dict[str, list[Meaning]] = defaultdict(list)
         self.prefixes: dict[str, list[Meaning]] = defaultdict(list)
         self.suffixes: dict[str, list[Meaning]] = defaultdict(list)
-        self.longer: dict[str, list[tuple[tuple[str, ...], Meaning]]] = defaultdict(list)
-        self.common: dict[str, int] = defaultdict(int)
+        self.longer: dict[str, dict[str, list[Longer]]] = defaultdict(lambda: defaultdict(list))
+        self.common: dict[str, int] = {}
         self.numbers: set[str] = set()
         self.large: set[str] = set()
         for place, language in enumerate(languages):
-            for word in words(fold(language["common"])):
-                self.common[word] |= 1 << place
-            numbers = words(fold(language["numbers"]))
+            for word in words(language["common"]):
+                self.common[word] = self.common.get(word, 0) | 1 << place
+            numbers = words(language["numbers"])
             self.numbers.update(numbers)
             self.large.update(numbers[_SMALL_NUMBERS:])
             for category, bit in zip(CATEGORIES, (1 << at for at in range(len(CATEGORIES))), strict=True):
                 for phrase in language[category].split(","):
                     hint = HINT if phrase.strip().startswith("?") else 0
                     self._add(phrase.strip().removeprefix("?").split(), 1 << place, bit << hint)
-        for phrases in self.longer.values():
-            phrases.sort(key=lambda each: -len(each[0]))
 
     def _add(self, phrase: Sequence[str], language: int, bit: int) -> None:
         first, *rest = (fold(word) for word in phrase)
         meaning = (language, bit, first.startswith("^"))
         first = first.removeprefix("^")
         if rest:
-            self.longer[first].append((tuple(rest), meaning))
+            second = "" if "*" in rest[0] else rest[0]
+            self.longer[first][second].append((tuple(rest), meaning))
         elif first.endswith("*"):
             self.prefixes[first[:-1]].append(meaning)
         elif first.startswith("*"):
@@ -166,20 +178,22 @@ class _Tables:
 
 _TABLES = _Tables(_SPACED)
 MONTHS: Mapping[str, int] = {
-    **{word: place % 12 + 1 for language in _SPACED for place, word in enumerate(words(fold(language["months"])))},
+    **{word: place % 12 + 1 for language in _SPACED for place, word in enumerate(words(language["months"]))},
     "sept": 9,
     "setiembre": 9,
     "jaen": 1,
     "jaenner": 1,
 }
 """The month that a folded name means."""
-UNITS: frozenset[str] = frozenset(word for language in _SPACED for word in words(fold(language["units"])))
+UNITS: frozenset[str] = frozenset(word for language in _SPACED for word in words(language["units"]))
 """Folded words behind a number that make it a quantity."""
 _LETTERS_OF = {1 << 1: frozenset("äöüßÄÖÜ"), 1 << 3: frozenset("ñ¿¡Ñ"), 1 << 5: frozenset("ãõÃÕ"), 1 << 7: frozenset("ąęłńśźżĄĘŁŃŚŹŻ")}
 """Letters of German, Spanish, Portuguese and Polish, by the language's place in `_SPACED`."""
 _LETTER_COUNTS = 2
 _ENOUGH_WORDS = 3
 """Common words from which a text tells its own language."""
+NUMBERS: frozenset[str] = frozenset(_TABLES.numbers)
+"""Folded names of numbers."""
 LARGE_NUMBERS: frozenset[str] = frozenset(_TABLES.large)
 """Folded names of numbers above ten."""
 _LONGEST_STEM = 14
@@ -211,12 +225,13 @@ def languages(text: str) -> dict[int, int]:
         for bit, letters in _LETTERS_OF.items():
             if not letters.isdisjoint(text):
                 counts[bit] = _LETTER_COUNTS
-    for word in words(fold(text)):
-        mask = _TABLES.common.get(word, 0)
-        while mask:
-            bit = mask & -mask
-            counts[bit] = counts.get(bit, 0) + 1
-            mask ^= bit
+    common = _TABLES.common
+    for mask, number in Counter([common[word] for word in words(text) if word in common]).items():
+        rest = mask
+        while rest:
+            bit = rest & -rest
+            counts[bit] = counts.get(bit, 0) + number
+            rest ^= bit
     return counts
 
 
@@ -234,9 +249,8 @@ def within(counts: Mapping[int, int], usual: int) -> int:
     return own & usual or (own if sum(counts.values()) >= _ENOUGH_WORDS else usual)
 
 
-def foreign(sentence: str, expected: int) -> int:
-    """The languages, as bits, of a sentence that is plainly in none of the expected ones; 0 where it is not."""
-    counts = languages(sentence)
+def foreign(counts: Mapping[int, int], expected: int) -> int:
+    """The languages, as bits, of a sentence with these counts that is plainly in none of the expected ones; 0 where it is not."""
     own = likely(counts) if sum(counts.values()) >= _ENOUGH_WORDS else 0
     return 0 if own & expected else own
 
@@ -248,7 +262,7 @@ def is_common(word: str) -> bool:
 
 def is_number(word: str) -> bool:
     """Whether a folded word is the name of a number."""
-    return word in _TABLES.numbers
+    return word in NUMBERS
 
 
 def read(sentence: str, within: int) -> int:
@@ -257,7 +271,7 @@ def read(sentence: str, within: int) -> int:
     if CJK.search(sentence):
         found = _read_pieces(sentence)
     for clause in _CLAUSE.split(fold(sentence)):
-        found |= _read_clause(words(clause), within)
+        found |= _read_clause(_WORD.findall(clause), within)
     return found | NEGATION if does(found, PROHIBITION) else found
 
 
@@ -271,28 +285,34 @@ def _read_clause(tokens: Sequence[str], within: int) -> int:
         return OBJECTION
     found, at, leading = 0, 0, True
     while at < len(tokens):
-        bits, length = _phrase(tokens, at, within, leading)
+        word = tokens[at]
+        bits, length = _phrase(tokens, at, within, leading) if word in _TABLES.longer else (0, 1)
         if bits:
-            moods = [_single(word, within, leading=False) for word in tokens[at : at + length]]
+            moods = [_single(each, within, False) for each in tokens[at : at + length]]
             found |= bits | _MOODS & reduce(or_, moods)
         else:
-            found |= _single(tokens[at], within, leading)
-        leading = leading and length == 1 and tokens[at] in _LEADS
+            found |= _single(word, within, leading)
+        leading = leading and length == 1 and word in _LEADS
         at += length
     return found & ~(IDLE | OBJECTION)
 
 
 def _phrase(tokens: Sequence[str], at: int, within: int, leading: bool) -> tuple[int, int]:
     """(what the longest phrase that begins here does, its words): what stands in it means nothing else. (0, 1) if none does."""
+    by_second = _TABLES.longer[tokens[at]]
+    if at + 1 == len(tokens):
+        return 0, 1
     bits, length = 0, 0
-    for rest, (language, bit, anchored) in _TABLES.longer.get(tokens[at], ()):
-        if length and len(rest) + 1 < length:
-            break
-        if language & within and (leading or not anchored) and _matches(rest, tokens[at + 1 : at + 1 + len(rest)]):
-            bits, length = bits | bit, len(rest) + 1
+    for rest, (language, bit, anchored) in (*by_second.get(tokens[at + 1], ()), *by_second.get("", ())):
+        size = len(rest) + 1
+        if size < length or not language & within or (anchored and not leading):
+            continue
+        if _matches(rest, tokens[at + 1 : at + size]):
+            bits, length = (bits | bit if size == length else bit), size
     return bits, length or 1
 
 
+@lru_cache(maxsize=65_536)
 def _single(word: str, within: int, leading: bool) -> int:
     bits = 0
     for language, bit, anchored in _meanings(word):
