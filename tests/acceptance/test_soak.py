@@ -54,7 +54,7 @@ LOOKED_UP = 25
 SAID = 8
 """Words of a message, beside one that was never said before."""
 SAMPLES = 20
-WARM_UP = 0.3
+WARM_UP = 0.5
 """The share of the turns in which caches may still fill."""
 SLOPE_MB = 1.0
 """MB of memory per 10,000 turns behind the warm-up of the long form."""
@@ -62,7 +62,7 @@ TELLING = 50_000
 """Turns from which on a slope can be told from the allocator's steps; a run of fewer is a short form."""
 SEEDED = 20_000
 """Messages that the short form begins with, so that recall has its full depth from the first turn on."""
-GROWN_MB = 8.0
+GROWN_MB = 10.0
 """MB that caches may still take behind the warm-up of a short form."""
 WAL_MB = 64
 RATIO = 1.3
