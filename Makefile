@@ -24,6 +24,7 @@ run: $(STAMP)
 
 test: $(STAMP)
 	@$(call installed,mosquitto,mosquitto)
+	@$(call installed,systemd-analyze,systemd)
 	$(BIN)/python -m pytest -q -m "not e2e and not browser and not soak" $(ARGS)
 
 check: $(STAMP)
@@ -34,6 +35,8 @@ check: $(STAMP)
 e2e: $(STAMP)
 	@$(call installed,mosquitto,mosquitto)
 	@$(call installed,chromium,chromium)
+	@$(call installed,tmux,tmux)
+	@$(call installed,strace,strace)
 	$(BIN)/python -m pytest -q -m "e2e or browser" $(ARGS)
 
 soak: $(STAMP)

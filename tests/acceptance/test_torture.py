@@ -38,6 +38,8 @@ CALLING = 0.2
 """Part of the messages for which the model calls the tool."""
 AHEAD = 12
 """Messages of one person that may wait for their answer."""
+LOOK_S = 0.05
+"""Seconds between two looks at the outbox."""
 
 FAULTS: dict[str, Callable[[], AnyFault]] = {
     "429": lambda: Fault(429, "rate_limit_error", "Slow down"),
@@ -191,8 +193,19 @@ async def world(folder: Path, broker: Mosquitto, choices: random.Random, **webho
         path = write_config(folder, emulator.url, broker.port, **webhook)
         async with running(path, stamp.installed(folder)) as clew:
             yield clew, model, f"http://127.0.0.1:{json.loads(path.read_text())['http']['port']}"
+            await delivered(folder, clew)
             assert await clew.terminate() == 0
     check_store(folder, path)
+
+
+async def delivered(folder: Path, clew: Daemon) -> None:
+    """Wait until no reply is to be sent again: one that was taken without a word of thanks is there, and goes out once more."""
+    with contextlib.closing(sqlite3.connect(folder / "data" / "clew.db")) as db:
+        for _ in range(round(DEADLINE_S / LOOK_S)):
+            if states(db, "outbox") == {"sent"}:
+                return
+            await asyncio.sleep(LOOK_S)
+    raise AssertionError(f"not within {DEADLINE_S} s: every reply sent\n{clew}")
 
 
 def check_answers(clients: Sequence[Client]) -> None:
