@@ -1,5 +1,6 @@
 """`clew eval`: how well clew does its work, measured."""
 
+import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -9,9 +10,9 @@ from typing import Any
 import click
 
 from clew.cli.options import asynchronous, config_option, json_option, log_to_stderr, settings
-from clew.cli.output import harmless, print_json, print_table
+from clew.cli.output import harmless, plural, print_json, print_table
 from clew.cli.reading import reading
-from clew.config import Config
+from clew.config import Config, Recall
 from clew.errors import ClewError, UsageError
 from clew.evaluation import transcript as transcripts
 from clew.evaluation.figures import ALL, figures
@@ -27,7 +28,7 @@ COLUMNS = (1, 5, 20)
 
 @click.group("eval")
 def eval() -> None:
-    """Measure how well clew keeps what matters."""
+    """Measure how well clew keeps and finds what matters."""
 
 
 @eval.command()
@@ -185,3 +186,85 @@ def _print_texts(run: Run) -> None:
         click.echo(f"  lost: {harmless(quote)}")
     for each in texts["faults"]:
         click.echo(f"  {each['fault']}: {harmless(each['what'])}")
+
+
+@eval.command()
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@click.option("--jsonl", is_flag=True, help="Speak JSON lines: messages and questions on stdin, excerpts on stdout.")
+@click.option("--budget", metavar="CHARS", type=click.IntRange(0, 100_000), help="Instead of budget_chars.")
+@click.option("--excerpts", type=click.IntRange(0, 100), help="Instead of max_excerpts.")
+@config_option
+@json_option
+@asynchronous
+async def recall(folder: Path | None, jsonl: bool, budget: int | None, excerpts: int | None, path: Path | None, as_json: bool) -> None:
+    """Ask questions about earlier chats, and measure how much of what answers them recall brings back.
+
+    DIR holds messages.jsonl and questions.jsonl. Each conversation is asked alone, then all of them in one store.
+    """
+    from clew.evaluation import questions as asking  # only now: it brings the store with it
+
+    if (folder is None) is not jsonl:
+        raise UsageError("Name a folder, or --jsonl.")
+    config = settings(path)
+    log_to_stderr(config, "error")
+    if folder is None:
+        await _answer_lines()
+        return
+    own = config.agent.recall
+    limits = Recall(
+        budget_chars=own.budget_chars if budget is None else budget,
+        max_excerpts=own.max_excerpts if excerpts is None else excerpts,
+    )
+    remarks, questions = asking.read(folder)
+    parts = list(asking.conversations(remarks, questions))
+    alone = [answer for part in parts for answer in await asking.asked(*part, limits)]
+    together = alone if len(parts) == 1 else await asking.asked(remarks, questions, limits)
+    figures = {"alone": asking.figures(alone), "together": asking.figures(together)}
+    if as_json:
+        print_json({"messages": len(remarks), "budget_chars": limits.budget_chars, "max_excerpts": limits.max_excerpts} | figures)
+        return
+    click.echo(f"{len(remarks):,} messages, {plural(len(parts), 'conversation')}, {limits.budget_chars:,} characters")
+    _print_recalled("EACH ALONE", figures["alone"])
+    _print_recalled("ALL TOGETHER", figures["together"])
+
+
+async def _answer_lines() -> None:
+    """Messages, then questions, a JSON object each, on stdin; an answer to each question on stdout."""
+    from clew.evaluation.questions import line
+    from clew.evaluation.remembered import Asked, Remark, Remembered
+
+    async with Remembered.opened() as store:
+        waiting = []
+        for number, raw in enumerate(sys.stdin, 1):
+            asked = line(raw, Asked, f"line {number}")
+            if asked.op == "message":
+                waiting.append(line(raw, Remark, f"line {number}"))
+                continue
+            await store.add(waiting)
+            waiting.clear()
+            answer: dict[str, object] = {"ok": True}
+            if asked.op == "recall":
+                limits = Recall(budget_chars=asked.budget_chars, max_excerpts=asked.top_n)
+                hits = await store.recall(asked.session_id, asked.text, limits)
+                answer = {"hits": [{"message_id": hit.message_id, "excerpt": hit.excerpt} for hit in hits]}
+            click.echo(json.dumps(answer, ensure_ascii=False))
+            sys.stdout.flush()
+
+
+def _print_recalled(title: str, measured: dict[str, Any]) -> None:
+    click.echo("")
+    print_table(
+        (title, "QUESTIONS", "EVIDENCE", "ALL OF IT", "ANY OF IT", "IN THE FIRST", "SESSIONS", "CHARS"),
+        (
+            (
+                name,
+                each["questions"],
+                *(f"{each[share] * 100:.1f} %" for share in ("evidence", "whole", "any", "first", "sessions")),
+                f"{each['chars']:,.0f}",
+            )
+            for name, each in measured["recalled"].items()
+        ),
+    )
+    cpu = measured["cpu_ms"]
+    took = f"CPU {cpu['p50']:.1f} ms at the median, {cpu['p95']:.1f} ms at the 95th percentile"
+    click.echo(f"{took}; {measured['empty'] * 100:.1f} % without an answer")
