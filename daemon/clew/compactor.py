@@ -23,16 +23,17 @@ from clew.context.ledger import Ledger
 from clew.context.prompt import Marks
 from clew.context.revision import Report, Size, hear, in_all, revising
 from clew.context.steps import Steps, finish
-from clew.context.summarise import material, message_tokens
+from clew.context.summarise import material, message_tokens, pointers
 from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
 from clew.messages import Text, Usage
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent
+from clew.prompting import Behind, Prompter
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
 from clew.stopping import Stop, Stopped
-from clew.store import Boundary, ModelCall, ViewRows
+from clew.store import Boundary, ViewRows
 from clew.store.sqlite import SqliteStore
 
 log = structlog.get_logger()
@@ -77,6 +78,7 @@ class Preview:
 class Compactor:
     """Compacts sessions. provider: the session's own model or the configured summariser; own: the session's own model.
 
+    prompter: what makes the requests of the session's replies; None where there are none whose cached prefix a summary could share.
     running: sessions of which a background compaction is in flight.
     """
 
@@ -92,6 +94,7 @@ class Compactor:
         metrics: Metrics,
         prices: Mapping[str, Price],
         known: Collection[str] = (),
+        prompter: Prompter | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -103,6 +106,7 @@ class Compactor:
         self._metrics = metrics
         self._prices = prices
         self._known = known
+        self._prompter = prompter
         self._reached = 0.0  # the midnight of the day on which it was said that the day's tokens are spent
         self.running: set[str] = set()  # sessions that are compacted in the background
 
@@ -134,30 +138,51 @@ class Compactor:
             return Outcome("nothing", messages=len(messages))
         if not self.tries(rows) and reason != "command" and not extract:
             return Outcome("off", error=f"{rows.failures} compactions failed in a row; write /compact to try again")
-        if reason != "command" and not extract and (spent := await self._over_budget(rows, messages[: cut.index])):
+        work = await self._work(rows, messages, cut, focus, payer, shorten, extract=extract, stop=stop)
+        if reason != "command" and not extract and (spent := await self._over_budget(work)):
             return Outcome("off", error=spent)
-        return await self._carried_out(rows, messages, cut, focus, payer, shorten, extract=extract, stop=stop)
+        return await self._carried_out(work, cut)
 
-    async def _carried_out(
+    async def _work(
         self,
         rows: ViewRows,
         messages: tuple[Rendered, ...],
         cut: Cut,
-        focus: str | None,
-        payer: str,
-        shorten: Sequence[str],
+        focus: str | None = None,
+        payer: str = "",
+        shorten: Sequence[str] = (),
         *,
         extract: bool = False,
         replaces: str | None = None,
         stop: Stop | None = None,
-    ) -> Outcome:
-        started = self._time.steady()
+    ) -> "_Work":
         budget = await self._summary_tokens(rows)
-        work = _Work(rows, messages[: cut.index], messages[cut.index :], focus or "", payer, budget, tuple(shorten), replaces, stop)
+        demoted, kept = messages[: cut.index], messages[cut.index :]
+        work = _Work(rows, demoted, kept, focus or "", payer, budget, tuple(shorten), extract, replaces, stop)
+        return work if extract else replace(work, behind=await self._behind(work))
+
+    async def _behind(self, work: "_Work") -> Behind | None:
+        """The request behind the prefix of the session's replies, where their model writes the summary and holds that prefix.
+
+        After a failure the summariser gets a prompt of its own: it may have gone on with the conversation, or called a tool.
+        """
+        if self._prompter is None or self._provider.cache_ttl is None or work.rows.failures:
+            return None
+        if (self._provider.name, self._provider.model) != (self._own.name, self._own.model):
+            return None
+        numbered, output = ledgers.numbered(work.ledger), load("summary_format").text
+        told = await asyncio.to_thread(pointers, numbered, work.demoted, output, work.focus, self._known)
+        words = f"{load('summary_behind').text}\n\n{self._instructions()}\n\n{told}"
+        longest = _longest(work, await self._provider.limits())
+        than = self._own_prompt_tokens(work)
+        return await self._prompter.behind(work.rows, work.demoted, words, longest, self._provider, than)
+
+    async def _carried_out(self, work: "_Work", cut: Cut) -> Outcome:
+        started = self._time.steady()
         try:
-            outcome = await self._commit(work, cut, *await self._revised(work, extract=extract), started)
+            outcome = await self._commit(work, cut, *await self._revised(work), started)
         except _Failure as failure:
-            outcome = await self._failed(rows.session, cut.trigger, failure)
+            outcome = await self._failed(work.rows.session, cut.trigger, failure)
         self._metrics.compactions.labels(cut.trigger, outcome.state).inc()
         return outcome
 
@@ -176,15 +201,15 @@ class Compactor:
         finally:
             self.running.discard(boundary.session)
 
-    async def _over_budget(self, rows: ViewRows, demoted: Sequence[Rendered]) -> str:
-        """Why a summary of these messages would exceed what compactions may take in a day, empty where it would not."""
+    async def _over_budget(self, work: "_Work") -> str:
+        """Why a summary would exceed what compactions may take in a day, empty where it would not."""
         most = self._settings.daily_tokens
         if most is None:
             return ""
         now = self._time.wall()
         midnight = datetime.fromtimestamp(now, self._zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
         spent = await self._store.summary_tokens(midnight)
-        planned = self._read_tokens(rows, demoted) + await self._summary_tokens(rows)
+        planned = self._read_tokens(work) + work.summary_tokens
         if spent + planned <= most:
             return ""
         if self._reached != midnight:
@@ -192,11 +217,15 @@ class Compactor:
             log.warning("budget.reached", budget="agent.compression.daily_tokens", spent=spent, planned=planned, most=most)
         return f"compactions took {spent:,} of the {most:,} tokens they may take today; this one would take about {planned:,}"
 
-    def _read_tokens(self, rows: ViewRows, demoted: Sequence[Rendered]) -> int:
+    def _read_tokens(self, work: "_Work") -> int:
         """Estimated tokens that the summariser reads."""
+        return work.behind.tokens if work.behind else self._own_prompt_tokens(work)
+
+    def _own_prompt_tokens(self, work: "_Work") -> int:
+        """The same where it gets a prompt of its own."""
         fixed = estimate(self._instructions()) + estimate(load("summary_format").text)
-        summary = estimate(rows.compaction.text) if rows.compaction else 0
-        return fixed + summary + sum(message_tokens(message, self._zone) for message in demoted)
+        summary = estimate(work.rows.compaction.text) if work.rows.compaction else 0
+        return fixed + summary + sum(message_tokens(message, self._zone) for message in work.demoted)
 
     def _boundary_cut(self, rows: ViewRows, boundary: Boundary, threshold: int) -> Cut | None:
         mark, keep = self._settings.count_mark, self._settings.kept_messages
@@ -231,7 +260,7 @@ class Compactor:
         rows, done, tip = found
         messages = window(rows.messages, shortened=tip.shortened).messages
         cut = Cut(sum(message.last_seq <= done.to_seq for message in messages), done.to_seq, "command")
-        return await self._carried_out(rows, messages, cut, focus, payer, tip.shortened, replaces=tip.id)
+        return await self._carried_out(await self._work(rows, messages, cut, focus, payer, tip.shortened, replaces=tip.id), cut)
 
     async def preview(self, session: str) -> Preview:
         """What `compact` would do, without a call."""
@@ -242,31 +271,33 @@ class Compactor:
         summary = estimate(rows.compaction.text) if rows.compaction else 0
         if cut is None:
             return Preview(0, len(messages), summary + sum(sizes), summary + sum(sizes))
-        read = self._read_tokens(rows, messages[: cut.index])
-        written = min(await self._summary_tokens(rows), summary + sum(sizes[: cut.index]))
+        work = await self._work(rows, messages, cut)
+        read, cached = self._read_tokens(work), work.behind.read if work.behind else 0
+        written = min(work.summary_tokens, summary + sum(sizes[: cut.index]))
         price = self._prices.get(self._provider.model)
-        spent = cost(price, Usage(read, written)) if price else None
+        spent = cost(price, Usage(read - cached, written, cache_read=cached)) if price else None
         after = written + sum(sizes[cut.index :])
         return Preview(cut.index, len(messages) - cut.index, summary + sum(sizes), after, (read, written), spent)
 
-    async def _revised(self, work: "_Work", *, extract: bool) -> "tuple[Ledger, Report, list[ModelCall]]":
+    async def _revised(self, work: "_Work") -> "tuple[Ledger, Report, Spent]":
         """The new ledger. The old part is fed in as many consecutive parts as the summariser's window asks for."""
         limits = await self._provider.limits()
         capacity, limit = self._capacity(limits, work)
         sizes = [message_tokens(message, self._zone) for message in work.demoted]
+        parts = [(0, len(sizes))] if work.behind else chunks(sizes, capacity)
         before = ledger = work.ledger
         reports: list[Report] = []
         spent = Spent()
-        for start, end in chunks(sizes, capacity):
+        for start, end in parts:
             part = work.demoted[start:end]
-            answer = "" if extract else await self._ask(self._request(ledger, part, work, limits, limit), work, spent)
-            if not extract and (why := refusal(answer)):
+            answer = "" if work.extract else await self._ask(self._request(ledger, part, work, limits, limit), work, spent)
+            if not work.extract and (why := refusal(answer)):
                 raise _Failure(why, spent)
             ledger, report = await asyncio.to_thread(finish, self._revision(ledger, part, answer, work), _pause)
             reports.append(report)
         if not ledger:
             raise _Failure("the summary is empty", spent)
-        return ledger, in_all(before, ledger, reports), spent.calls
+        return ledger, in_all(before, ledger, reports), spent
 
     def _revision(self, ledger: Ledger, part: Sequence[Rendered], answer: str, work: "_Work") -> Steps[tuple[Ledger, Report]]:
         """The ledger after an answer of the summariser or, where there is none or nothing comes of it, after an extract."""
@@ -287,8 +318,9 @@ class Compactor:
         room = max(limits.window - fixed - work.summary_tokens, limits.window // 4)
         return room, max(room * 2, 400)
 
-    def _prompt_version(self) -> str:
-        return "custom" if self._settings.prompt else load("summary").version
+    def _prompt_version(self, work: "_Work") -> str:
+        version = "custom" if self._settings.prompt else load("summary").version
+        return f"{version} {load('summary_behind').version}" if work.behind else version
 
     def _instructions(self) -> str:
         return self._settings.prompt or load("summary").text
@@ -299,15 +331,16 @@ class Compactor:
         return summary_tokens(self._settings, bounds, rows.ratio(self._own.name, self._own.model))
 
     def _request(self, ledger: Ledger, part: Sequence[Rendered], work: "_Work", limits: Limits, limit: int) -> Request:
+        if work.behind:
+            return work.behind.marks.request
         text = material(ledgers.numbered(ledger), part, self._zone, load("summary_format").text, work.focus, limit, self._known)
-        tokens = min(work.summary_tokens, limits.max_output, max(limits.window // 8, 200))
-        return Request(
-            (SystemBlock("base", self._instructions()),), (PromptMessage("user", (Text(text),)),), max_tokens=tokens, purpose="summary"
-        )
+        said = PromptMessage("user", (Text(text),))
+        return Request((SystemBlock("base", self._instructions()),), (said,), max_tokens=_longest(work, limits), purpose="summary")
 
     async def _ask(self, request: Request, work: "_Work", spent: Spent) -> str:
+        marks, chain = (work.behind.marks, work.behind.chain) if work.behind else (Marks(request, ()), ())
         try:
-            done = await self._caller.call(self._provider, Marks(request, ()), (), payer=work.payer, spent=spent, stop=work.stop)
+            done = await self._caller.call(self._provider, marks, chain, payer=work.payer, spent=spent, stop=work.stop)
         except Stopped:
             await self._store.note_calls(work.rows.session, spent.calls)  # no failure of the summariser's, but paid for
             raise
@@ -317,7 +350,8 @@ class Compactor:
             raise _Failure("the summariser refused", spent)
         return "\n".join(block.text for block in done.blocks if isinstance(block, Text))
 
-    async def _commit(self, work: "_Work", cut: Cut, ledger: Ledger, report: Report, calls: list[ModelCall], started: float) -> Outcome:
+    async def _commit(self, work: "_Work", cut: Cut, ledger: Ledger, report: Report, spent: Spent, started: float) -> Outcome:
+        calls = spent.calls
         seconds = round(self._time.steady() - started, 3)
         price = self._prices.get(self._provider.model)
         made = Made(
@@ -328,14 +362,14 @@ class Compactor:
             shorten=work.shorten,
             ledger=ledger,
             report=report,
-            prompt_version=self._prompt_version() if calls else EXTRACT,
+            prompt_version=self._prompt_version(work) if calls else EXTRACT,
             model=self._provider.model if calls else EXTRACT,
             seconds=seconds,
             cost=sum(cost(price, call.usage) for call in calls) if price else None,
             calls=tuple(calls),
         )
         new = await asyncio.to_thread(summary_row, made, new_id(), self._time.wall(), self._zone, self._known)
-        if not await self._store.compact(new.parent, new, calls, tip=work.replaces):
+        if not await self._store.compact(new.parent, new, calls, tip=work.replaces, cache=spent.cache):
             return Outcome("lost")
         log.info("agent.compressed", session=new.session, messages=new.messages, covered=new.covered, trigger=new.trigger, seconds=seconds)
         return Outcome("done", new.messages, new.covered)
@@ -349,6 +383,11 @@ class Compactor:
 def _pause() -> None:
     """Leave the interpreter to the loop: while a thread works it changes hands every 5 ms only."""
     time.sleep(0)
+
+
+def _longest(work: "_Work", limits: Limits) -> int:
+    """Tokens of the longest answer that a summariser may give."""
+    return min(work.summary_tokens, limits.max_output, max(limits.window // 8, 200))
 
 
 class _Failure(Exception):
@@ -368,8 +407,10 @@ class _Work:
     payer: str
     summary_tokens: int
     shorten: tuple[str, ...]
+    extract: bool  # without a model
     replaces: str | None  # the newest compaction, if this one takes its place
     stop: Stop | None
+    behind: Behind | None = None  # the request, where it shares the prefix of the session's replies
 
     @property
     def ledger(self) -> Ledger:

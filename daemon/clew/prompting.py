@@ -12,14 +12,15 @@ from clew.clock import Time
 from clew.compacted import covered
 from clew.config import Agent as Settings
 from clew.context import view
-from clew.context.prompt import Marks, Parts, Prefix, base_prompt, layout, mark, prefixes
+from clew.context.prompt import Marks, Parts, Prefix, base_prompt, is_cheaper, layout, mark, prefixes, read_tokens, request_tokens
 from clew.context.shares import affordable
 from clew.context.tokens import estimate
 from clew.context.view import Rendered
+from clew.messages import Text
 from clew.model_call import TTL_SECONDS
-from clew.providers import Limits, Provider, Request, ToolSpec
+from clew.providers import Limits, PromptMessage, Provider, Request, ToolSpec
 from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json
-from clew.store import Claim, PromptState, Recalled, ViewRows
+from clew.store import Claim, PromptState, Reader, Recalled, ViewRows
 from clew.store.sqlite import SqliteStore
 
 log = structlog.get_logger()
@@ -38,6 +39,17 @@ class Decided:
     recalled: tuple[Recalled, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """A summary request that goes on from the prefix of a session's replies. tokens: all of it, estimated; read: of the prefix that the
+    provider holds."""
+
+    marks: Marks
+    chain: tuple[Prefix, ...]
+    tokens: int
+    read: int
+
+
 class Prompter:
     """Makes requests. Everything in them comes from rows and the config, so that a restart changes no byte."""
 
@@ -54,7 +66,10 @@ class Prompter:
 
     def zone(self, claim: Claim) -> tuple[tzinfo, str]:
         """The zone of a turn: the person's in a direct chat, else the configured one."""
-        name = claim.person.timezone if claim.direct and claim.person and claim.person.timezone else self._zone_name
+        return self._zone(_reader(claim))
+
+    def _zone(self, reader: Reader) -> tuple[tzinfo, str]:
+        name = reader.timezone if reader.direct and reader.timezone else self._zone_name
         return ZoneInfo(name), name
 
     async def decide(self, claim: Claim, rows: ViewRows, provider: Provider) -> Decided:
@@ -103,12 +118,17 @@ class Prompter:
         self, claim: Claim, rows: ViewRows, messages: Sequence[Rendered], state: PromptState, provider: Provider, limits: Limits
     ) -> Request:
         """The request of the next model call, unmarked."""
-        zone, zone_name = self.zone(claim)
+        return self._request(_reader(claim), rows, messages, state, provider, limits)
+
+    def _request(
+        self, reader: Reader, rows: ViewRows, messages: Sequence[Rendered], state: PromptState, provider: Provider, limits: Limits
+    ) -> Request:
+        zone, zone_name = self._zone(reader)
         custom = self._settings.system_prompt
         parts = Parts(
             base=base_prompt(custom, zone_name),
             messages=tuple(messages),
-            head=view.head(zone, zone_name if custom else "", direct=claim.direct),
+            head=view.head(zone, zone_name if custom else "", direct=reader.direct),
             tools=self.tools(provider, limits),
             notes=state.notes,
             summary=rows.compaction.text if rows.compaction else "",
@@ -116,7 +136,30 @@ class Prompter:
             recall=state.recall,
             placement=self._settings.recall.placement,
         )
-        return layout(parts, max_tokens=reply_tokens(provider, limits), ttl=provider.cache_ttl, cache_key=claim.session)
+        return layout(parts, max_tokens=reply_tokens(provider, limits), ttl=provider.cache_ttl, cache_key=rows.session)
+
+    async def behind(
+        self, rows: ViewRows, demoted: Sequence[Rendered], words: str, max_tokens: int, provider: Provider, than: int
+    ) -> Behind | None:
+        """A summary request that repeats what replies to this session begin with, up to the last demoted message, and ends in `words`.
+
+        None unless the provider holds so much of it that this costs less than a request of `than` tokens; where a recall block stands in
+        the system prompt, since other sessions' words are not to be summarised with this one's; and where it does not fit.
+        """
+        if provider.cache_ttl is None or (rows.prompt.recall and self._settings.recall.placement == "system"):
+            return None
+        limits = await provider.limits()
+        reader = await self._store.reader(rows.session)
+        request = self._request(reader, rows, demoted, replace(rows.prompt, recall=""), provider, limits)
+        said = (*request.messages, PromptMessage("user", (Text(words),)))
+        request = replace(request, messages=said, max_tokens=max_tokens, purpose="summary")
+        chain = prefixes(request, account=_account(provider))
+        cached = await self._store.cached(provider.name, provider.model, [prefix.hash for prefix in chain], self._time.wall())
+        tokens, read = request_tokens(request), read_tokens(chain, cached)
+        fits = tokens * rows.ratio(provider.name, provider.model) + max_tokens <= limits.window
+        if not fits or not is_cheaper(tokens, read, than):
+            return None
+        return Behind(mark(request, chain, cached, end=False), tuple(chain), tokens, read)
 
     def tools(self, provider: Provider, limits: Limits) -> tuple[ToolSpec, ...]:
         """The tools that a provider's window can afford; the same for every request."""
@@ -133,12 +176,20 @@ class Prompter:
 
     async def marked(self, request: Request, provider: Provider) -> tuple[Marks, list[Prefix]]:
         """The request with its cache markers, and the chain of its prefixes."""
-        chain = prefixes(request, account=f"{provider.name}\x00{provider.model}")
+        chain = prefixes(request, account=_account(provider))
         if provider.cache_ttl is None:
             return Marks(request, ()), chain
         hashes = [prefix.hash for prefix in chain if prefix.segment == "messages"]
         cached = await self._store.cached(provider.name, provider.model, hashes, self._time.wall())
         return mark(request, chain, cached), chain
+
+
+def _reader(claim: Claim) -> Reader:
+    return Reader(claim.direct, claim.person.timezone if claim.person else None)
+
+
+def _account(provider: Provider) -> str:
+    return f"{provider.name}\x00{provider.model}"
 
 
 def is_cold(state: PromptState, provider: Provider, now: float) -> bool:

@@ -132,6 +132,7 @@ class Service:
             self.metrics,
             config.prices,
             config.secrets(),
+            self.prompter,
         )
         self._lineups.hold(lineup, self.compactor)  # whoever works with these providers has the compactor that was made with them
         self.threads = Threads(store, agent.compression, providers[0], self.time)

@@ -123,7 +123,7 @@ def asks(word: str) -> Callable[[JsonObject], bool]:
 
 
 def is_summary(body: JsonObject) -> bool:
-    return bool(body["system"][0]["text"].startswith("You keep the running summary"))
+    return "<new_messages>" in body["messages"][-1]["content"][-1].get("text", "")
 
 
 def owners(text: str) -> set[str]:

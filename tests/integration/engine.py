@@ -24,7 +24,7 @@ from clew.tools import Tool, ToolContext
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, Receipt, Route, Sent, Typing
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.openai import OpenAIEmulator
-from tests.emulators.scripts import echo, last_user_text
+from tests.emulators.scripts import echo
 from tests.emulators.server import Answer, JsonObject, Reply, Script
 
 DEADLINE_S = 20.0
@@ -145,7 +145,7 @@ class Desk:
 
 def is_summary(body: JsonObject) -> bool:
     """Whether a request is for the summariser."""
-    return "<new_messages>" in last_user_text(body)
+    return "<new_messages>" in words_of(body["messages"][-1])
 
 
 def chat_script(replies: Script, summary: Script | str = SUMMARY) -> Script:

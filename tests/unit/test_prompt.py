@@ -13,9 +13,11 @@ from clew.context.prompt import (
     Placement,
     base_prompt,
     first_change,
+    is_cheaper,
     layout,
     mark,
     prefixes,
+    read_tokens,
     request_tokens,
     segments,
 )
@@ -161,6 +163,22 @@ def test_recall_is_never_marked() -> None:  # P28 P29
     assert marks.request.messages[0].marked == (0,)
     marks = marked(parts(recall="Previously", summary="s"))
     assert [(block.kind, block.marked) for block in marks.request.system] == [("base", True), ("summary", True), ("recall", False)]
+
+
+def test_what_nothing_will_go_on_from_is_not_marked() -> None:  # P28
+    sent, longer = request(parts()), request(parts(numbered(3).window()))
+    cached = {prefix.hash for prefix in prefixes(sent)}
+    marks = mark(longer, prefixes(longer), cached, end=False)
+    assert labels(marks) == [("M1", "base", (0, 0)), ("M3", "messages", (0, 0))]
+
+
+def test_what_is_read_from_the_cache_counts_a_tenth() -> None:  # P15
+    sent, longer = request(parts()), request(parts(numbered(3).window()))
+    held = prefixes(sent)
+    assert read_tokens(prefixes(longer), {held[-1].hash}) == sum(prefix.tokens for prefix in held)
+    assert read_tokens(prefixes(longer), {"something else"}) == 0
+    assert is_cheaper(1000, 900, than=191)
+    assert not is_cheaper(1000, 900, than=190)
 
 
 def test_in_a_tool_loop_the_last_result_is_marked() -> None:  # P28

@@ -191,18 +191,19 @@ class Marks:
     marked: tuple[tuple[str, Prefix], ...]
 
 
-def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str]) -> Marks:
+def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str], *, end: bool = True) -> Marks:
     """Set the markers M1 to M4.
 
     M1 the base; M2 the last of notes and summary; M4 the last block that is not recall; M3 the deepest block in front of it whose
-    prefix is in `cached` (hashes of unexpired entries), left out if there is none.
+    prefix is in `cached` (hashes of unexpired entries), left out if there is none. end: False leaves out M4, where nothing will go on
+    from what stands last.
     """
     messages = [index for index, prefix in enumerate(chain) if prefix.segment == "messages" and prefix.markable]
     wanted = (
         ("M1", _last(chain, ("base",))),
         ("M2", _last(chain, ("notes", "summary"))),
         ("M3", next((index for index in reversed(messages) if chain[index].hash in cached), None)),
-        ("M4", messages[-1] if messages else None),
+        ("M4", messages[-1] if messages and end else None),
     )
     labels: dict[int, str] = {}
     for label, index in wanted:
@@ -224,6 +225,21 @@ def _last(chain: Sequence[Prefix], segments: tuple[str, ...]) -> int | None:
 
 
 # Sizes -----------------------------------------------------------------------------------------------------------
+
+
+READ_SHARE = 10
+"""A token that is read from the cache costs at most so small a part of one that is not (prices of October 2026)."""
+
+
+def read_tokens(chain: Sequence[Prefix], cached: Collection[str]) -> int:
+    """Estimated tokens of the longest prefix of a request that is in `cached` (hashes of unexpired entries)."""
+    deepest = max((index for index, prefix in enumerate(chain) if prefix.hash in cached), default=-1)
+    return sum(prefix.tokens for prefix in chain[: deepest + 1])
+
+
+def is_cheaper(tokens: int, read: int, than: int) -> bool:
+    """Whether a request of so many tokens, `read` of them from the cache, costs less than one of `than` tokens that reads none."""
+    return tokens - read + read / READ_SHARE < than
 
 
 def segments(chain: Sequence[Prefix]) -> tuple[tuple[str, str, int], ...]:

@@ -9,6 +9,9 @@ from clew.context.tokens import estimate
 from clew.context.view import Rendered
 from clew.messages import Message, Text, ToolCall, ToolResult
 
+GLIMPSE = 40
+"""Characters by which a message is told from its neighbours where all of it stands in front of the request."""
+
 _OWN_TAG = re.compile(r"<\s*(/?\s*(?:current_summary|new_messages|format|keep))\s*>", re.IGNORECASE)
 
 
@@ -27,6 +30,16 @@ def material(
     message, which is cut in its middle beyond it. known: secrets of this installation.
     """
     lines = [_line(row, zone, limit, known) for message in demoted for row in message.rows]
+    return _sections(summary, lines, output_format, focus, known)
+
+
+def pointers(summary: str, demoted: Sequence[Rendered], output_format: str, focus: str = "", known: Collection[str] = ()) -> str:
+    """What `material` gives, where the messages themselves stand in front of it: the number, speaker and first words of each."""
+    lines = [f"[#{row.seq} {speaker(row)}] {_glimpse(row, known)}" for message in demoted for row in message.rows]
+    return _sections(summary, ["(all of them stand above, in this order)", *lines], output_format, focus, known)
+
+
+def _sections(summary: str, lines: Sequence[str], output_format: str, focus: str, known: Collection[str]) -> str:
     parts = [
         f"<current_summary>\n{_harmless(summary) or '(none yet)'}\n</current_summary>",
         f"<new_messages>\n{chr(10).join(lines)}\n</new_messages>",
@@ -44,11 +57,20 @@ def message_tokens(message: Rendered, zone: tzinfo) -> int:
 
 def _line(row: Message, zone: tzinfo, limit: int | None, known: Collection[str]) -> str:
     stamp = datetime.fromtimestamp(row.at, zone).strftime("%Y-%m-%d %H:%M")
-    text = _harmless(redact("\n".join(piece for piece in map(_words, row.blocks) if piece), known))
+    text = _told(row, known)
     if limit is not None and len(text) > limit:
         half = max(limit // 2, 1)
         text = f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
     return f"[#{row.seq} {stamp} {speaker(row)}] {text}"
+
+
+def _told(row: Message, known: Collection[str]) -> str:
+    return _harmless(redact("\n".join(piece for piece in map(_words, row.blocks) if piece), known))
+
+
+def _glimpse(row: Message, known: Collection[str]) -> str:
+    words = " ".join(_told(row, known).split())
+    return words if len(words) <= GLIMPSE else f"{words[:GLIMPSE]}…"
 
 
 def speaker(row: Message) -> str:

@@ -351,6 +351,14 @@ class ViewRows:
         return self.ratios.get((provider, model), 1.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """For whom the messages of a session are headed. direct: one person alone; timezone: theirs, None where it is not known."""
+
+    direct: bool
+    timezone: str | None
+
+
 # Search ----------------------------------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from clew.store import Compaction, ModelCall, PromptState, ViewRows, model_calls, transcript
+from clew.store import CacheEntry, Compaction, ModelCall, PromptState, Reader, ViewRows, model_calls, transcript
 from clew.store.damage import readable
 
 _COLUMNS = (
@@ -48,6 +48,16 @@ def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
 def view(db: sqlite3.Connection, session: str) -> ViewRows:
     """All rows of a session's view, from one snapshot."""
     return _view(db, session, tip(db, session))
+
+
+def reader(db: sqlite3.Connection, session: str) -> Reader:
+    """For whom a session's messages are headed: the person of the chat in which it is gone on with."""
+    row = db.execute(
+        "SELECT c.direct, p.timezone FROM messages AS m JOIN chats AS c ON c.id = m.chat LEFT JOIN people AS p ON p.id = c.person"
+        " WHERE m.session = ? ORDER BY m.seq DESC LIMIT 1",
+        (session,),
+    ).fetchone()
+    return Reader(bool(row[0]), row[1]) if row else Reader(True, None)
 
 
 def before_summary(db: sqlite3.Connection, session: str) -> tuple[ViewRows, Compaction, Compaction] | None:
@@ -122,10 +132,18 @@ def undo(db: sqlite3.Connection, session: str, expected: str, now: float) -> boo
     return True
 
 
-def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: Sequence[ModelCall], tip_id: str | None = None) -> bool:
+def commit(
+    db: sqlite3.Connection,
+    parent: str | None,
+    new: Compaction,
+    calls: Sequence[ModelCall],
+    tip_id: str | None = None,
+    cache: Sequence[CacheEntry] = (),
+) -> bool:
     """Compare and swap: commit `new` if `parent` is still the newest one.
 
-    tip_id: `new` takes the place of all that stand behind `parent`, if this is still the newest of them.
+    tip_id: `new` takes the place of all that stand behind `parent`, if this is still the newest of them. cache: prefixes that a provider
+    holds since.
     """
     newest = tip(db, new.session)
     if not db.execute("SELECT 1 FROM sessions WHERE id = ?", (new.session,)).fetchone():
@@ -164,6 +182,7 @@ def commit(db: sqlite3.Connection, parent: str | None, new: Compaction, calls: S
     )
     for call in calls:
         model_calls.put(db, replace(call, compaction=new.id), new.session, None)
+    model_calls.put_cache(db, cache)
     if calls:  # an extract made without the summariser says nothing of its health
         db.execute("DELETE FROM compaction_state WHERE session = ?", (new.session,))
     return True

@@ -26,6 +26,7 @@ from clew.store import (
     Outcome,
     Person,
     Pin,
+    Reader,
     Reply,
     Said,
     Scope,
@@ -190,8 +191,16 @@ class SqliteStore(Store):
     async def before_summary(self, session: str) -> tuple[ViewRows, Compaction, Compaction] | None:
         return await self._db.read(compactions.before_summary, session)
 
-    async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall], tip: str | None = None) -> bool:
-        return await self._db.write(compactions.commit, parent, new, calls, tip)
+    async def compact(
+        self, parent: str | None, new: Compaction, calls: Sequence[ModelCall], tip: str | None = None, cache: Sequence[CacheEntry] = ()
+    ) -> bool:
+        done = await self._db.write(compactions.commit, parent, new, calls, tip, cache)
+        if done:
+            self._prefixes.add(cache)
+        return done
+
+    async def reader(self, session: str) -> Reader:
+        return await self._db.read(compactions.reader, session)
 
     async def note_calls(self, session: str, calls: Sequence[ModelCall]) -> None:
         """Write down model calls that came to nothing."""
