@@ -46,6 +46,11 @@ _ASKED = re.compile(r"[?？]\W*\Z|か。?\Z|吗。?\Z|呢。?\Z")
 _LONGEST_ANSWER = 5
 """Words of a reply that says nothing without the question before it."""
 _ANSWER = phrases.DECISION << phrases.HINT
+_LONGEST_JOINED = 240
+"""Characters of two sentences that are one statement."""
+_FRAGMENT = 2
+"""Content words, its identifiers aside, up to which a sentence only gives the figure for the one before it."""
+_RULE = phrases.PROHIBITION | phrases.DUTY | phrases.LIMITS
 _ACKNOWLEDGEMENT = 8
 """Content words up to which a reply does not answer a request but takes note of it."""
 
@@ -126,6 +131,7 @@ def hearing(conversation: Iterable[Said]) -> Steps[Heard]:
             if place % STEP == 0:
                 yield
     joined = [_answering(found, place, each) for place, each in enumerate(told)]
+    joined = [_joined(each) if source.role != "tool" else each for source, each in zip(told, joined, strict=True)]
     now = max((each.at for each in told), default=0.0)
     statements: list[Statement] = []
     for place in range(len(joined)):
@@ -226,6 +232,43 @@ def _weightiest(each: Sequence[Statement]) -> Sequence[Statement]:
     return [replace(statement, weight=MUST - 1) if place in light else statement for place, statement in enumerate(each)]
 
 
+# Sentences that belong together ----------------------------------------------------------------------------------
+
+
+def _joined(own: Sequence[Statement]) -> list[Statement]:
+    """The statements of a message, those that say nothing without the one before them joined with it."""
+    found: list[Statement] = []
+    for each in own:
+        if found and _leans(each, found[-1]):
+            found[-1] = _both(found[-1], each)
+        else:
+            found.append(each)
+    return found
+
+
+def _leans(each: Statement, before: Statement) -> bool:
+    """Whether a sentence is the reason, the figure or the rule for what the one before it names."""
+    if each.certainty != before.certainty or each.certainty == "asked" or len(before.text) + len(each.text) > _LONGEST_JOINED:
+        return False
+    if each.does & phrases.BECAUSE:
+        return phrases.does(before.does, phrases.DECISION)
+    if each.does & phrases.REFERS and each.does & _RULE:
+        return True
+    return bool(each.identifiers) and not each.does & _RULE and _only_figures(each) and not before.identifiers
+
+
+def _only_figures(each: Statement) -> bool:
+    figures = frozenset().union(*(content(identifier.text) for identifier in each.identifiers if identifier.kind not in ("quote", "name")))
+    return bool(figures) and len(each.stems - figures) < _FRAGMENT
+
+
+def _both(first: Statement, second: Statement) -> Statement:
+    between = "" if first.text[-1:] in "。！？" else " "
+    figures = dict.fromkeys((*first.identifiers, *second.identifiers))
+    text = f"{first.text}{between}{second.text}"
+    return replace(first, text=text, does=first.does | second.does, identifiers=tuple(figures), stems=first.stems | second.stems)
+
+
 # Questions and answers -------------------------------------------------------------------------------------------
 
 
@@ -246,7 +289,7 @@ def _later(asked: Statement) -> bool:
 
 
 def _answering(found: Sequence[list[Statement]], place: int, source: Said) -> list[Statement]:
-    """A person's few words in answer to a question, joined with that question: by themselves they say nothing."""
+    """A person's few words in answer to a question, joined with that question where they choose from it or give a figure."""
     own = found[place]
     if source.role != "user" or place == 0 or len(own) != 1 or weighing.length(source.text) > _LONGEST_ANSWER:
         return own
@@ -254,8 +297,11 @@ def _answering(found: Sequence[list[Statement]], place: int, source: Said) -> li
     if not before or before[-1].said.role != "assistant" or before[-1].certainty != "asked" or own[0].certainty == "asked":
         return own
     question, answer = before[-1], own[0]
+    chosen = _ANSWER if question.stems & answer.stems else 0
+    if not chosen and not answer.identifiers:
+        return own
     text = f"{question.text} – {answer.text}"
-    return [replace(answer, text=text, stems=question.stems | answer.stems, does=answer.does | _ANSWER, also=question.said)]
+    return [replace(answer, text=text, stems=question.stems | answer.stems, does=answer.does | chosen, also=question.said)]
 
 
 def weight_of(text: str, speaker: str, at: float, now: float) -> int:

@@ -1,8 +1,9 @@
 """Words that show what a sentence does: that it forbids, decides, corrects, guesses, asks. Tables by language, and how they are read. Pure.
 
-A table's entries are comma-separated phrases of words; `^` in front binds a phrase to the start of a clause, `*` at an end of a word
-stands for any letters, `?` in front of all marks a mere hint. Case, accents and the kind of apostrophe do not matter. Chinese and
-Japanese have pieces instead, which are looked for anywhere.
+A table's entries are comma-separated phrases of words; `^` in front binds a phrase to the start of a clause, `^^` to that of the
+sentence (as all of `refers` and `because` are), `*` at an end of a word stands for any letters, `?` in front of all marks a mere hint.
+Case, accents and the kind of apostrophe do not matter. Chinese and Japanese have pieces instead, which are looked for anywhere; those
+of `stated` hold a piece that would else tell a guess or a request.
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ CATEGORIES = (
     "deadline",
     "recurring",
     "idle",
+    "possible",
+    "leave",
+    "refers",
+    "because",
 )
 (
     NEGATION,
@@ -83,8 +88,16 @@ CATEGORIES = (
     DEADLINE,
     RECURRING,
     IDLE,
+    POSSIBLE,
+    LEAVE,
+    REFERS,
+    BECAUSE,
 ) = (1 << place for place in range(len(CATEGORIES)))
-"""What a sentence may do, as bits. IDLE phrases are set ones whose words mean nothing by themselves, as in `no problem`."""
+"""What a sentence may do, as bits. IDLE phrases are set ones whose words mean nothing by themselves, as in `no problem`; POSSIBLE
+ones, such as `may be`, guess or permit; LEAVE verbs forbid together with a negation. REFERS: it speaks of what the sentence before names;
+BECAUSE: it is the reason of that."""
+_BITS = tuple(1 << place for place in range(len(CATEGORIES)))
+_OPENINGS = REFERS | BECAUSE
 HINT = 32
 """A bit moved up by so many places: the sentence only hints at it."""
 
@@ -97,9 +110,9 @@ KATAKANA = re.compile("[\u30a0-\u30ff]{2,}")
 CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(r"[^\W_]+")
 _CLAUSE = re.compile(r"[,;:–—()\[\]…«»„“”\"]|\s-\s|\.\s")
-_OPENINGS = """and but so also please just then ok okay oh well hi hey und aber bitte dann ach et mais donc alors y pero entonces por
+_LEADING = """and but so also please just then ok okay oh well hi hey und aber bitte dann ach et mais donc alors y pero entonces por
     favor e ma quindi poi mas entao en maar dus alsjeblieft alstublieft graag i ale wiec prosze и но а так пожалуиста"""
-_LEADS = frozenset(_OPENINGS.split())
+_LEADS = frozenset(_LEADING.split())
 """Words that may stand in front of an imperative."""
 _SMALL_NUMBERS = 9
 """From two to ten: as many names of numbers stand at the beginning of each list."""
@@ -131,8 +144,12 @@ def words(text: str) -> tuple[str, ...]:
 _MOODS = CONDITION | CONDITIONAL | PAST | WHEN | UNTIL | DEADLINE | RECURRING
 """What a word says of its sentence even inside a phrase."""
 
-Meaning = tuple[int, int, bool]
-"""(bit of the language, bit of the category or of a hint at it, whether at the start of a clause only)."""
+_PERMITTING = NEGATION | LIMITS | CONDITION
+"""In front of a POSSIBLE word, what makes a permission of it: `nobody may be`, `only members may have`, `they ask if it may be`."""
+
+Meaning = tuple[int, int, int]
+"""(bit of the language, bit of the category or of a hint at it, how far in front it has to stand)."""
+_ANYWHERE, _CLAUSE_START, _SENTENCE_START = range(3)
 
 
 Longer = tuple[tuple[str, ...], Meaning]
@@ -147,6 +164,7 @@ class _Tables:
         self.prefixes: dict[str, list[Meaning]] = defaultdict(list)
         self.suffixes: dict[str, list[Meaning]] = defaultdict(list)
         self.longer: dict[str, dict[str, list[Longer]]] = defaultdict(lambda: defaultdict(list))
+        self.openings: dict[str, list[Longer]] = defaultdict(list)
         self.common: dict[str, int] = {}
         self.numbers: set[str] = set()
         self.large: set[str] = set()
@@ -156,15 +174,18 @@ class _Tables:
             numbers = words(language["numbers"])
             self.numbers.update(numbers)
             self.large.update(numbers[_SMALL_NUMBERS:])
-            for category, bit in zip(CATEGORIES, (1 << at for at in range(len(CATEGORIES))), strict=True):
-                for phrase in language[category].split(","):
+            for category, bit in zip(CATEGORIES, _BITS, strict=True):
+                for phrase in filter(str.strip, language.get(category, "").split(",")):
                     hint = HINT if phrase.strip().startswith("?") else 0
                     self._add(phrase.strip().removeprefix("?").split(), 1 << place, bit << hint)
 
     def _add(self, phrase: Sequence[str], language: int, bit: int) -> None:
         first, *rest = (fold(word) for word in phrase)
-        meaning = (language, bit, first.startswith("^"))
-        first = first.removeprefix("^")
+        if bit & _OPENINGS:
+            self.openings[first].append((tuple(rest), (language, bit, _SENTENCE_START)))
+            return
+        meaning = (language, bit, first.count("^"))
+        first = first.lstrip("^")
         if rest:
             second = "" if "*" in rest[0] else rest[0]
             self.longer[first][second].append((tuple(rest), meaning))
@@ -270,8 +291,13 @@ def read(sentence: str, within: int) -> int:
     found = 0
     if CJK.search(sentence):
         found = _read_pieces(sentence)
+    front = _SENTENCE_START
     for clause in _CLAUSE.split(fold(sentence)):
-        found |= _read_clause(_WORD.findall(clause), within)
+        tokens = _WORD.findall(clause)
+        found |= _read_clause(tokens, within, front)
+        if front == _SENTENCE_START:
+            found |= _opening(tokens, within)
+        front = _CLAUSE_START if tokens else front
     return found | NEGATION if does(found, PROHIBITION) else found
 
 
@@ -280,24 +306,39 @@ def does(found: int, bits: int) -> bool:
     return bool(found & (bits | bits << HINT))
 
 
-def _read_clause(tokens: Sequence[str], within: int) -> int:
+def _read_clause(tokens: Sequence[str], within: int, front: int) -> int:
+    """What a clause does. front: where it begins."""
     if 0 < len(tokens) <= 2 and all(any(bit == OBJECTION for _, bit, _ in _meanings(word)) for word in tokens):
         return OBJECTION
-    found, at, leading = 0, 0, True
+    found, at, place = 0, 0, front
     while at < len(tokens):
         word = tokens[at]
-        bits, length = _phrase(tokens, at, within, leading) if word in _TABLES.longer else (0, 1)
+        bits, length = _phrase(tokens, at, within, place) if word in _TABLES.longer else (0, 1)
         if bits:
-            moods = [_single(each, within, False) for each in tokens[at : at + length]]
-            found |= bits | _MOODS & reduce(or_, moods)
+            moods = [_single(each, within, _ANYWHERE) for each in tokens[at : at + length]]
+            bits |= _MOODS & reduce(or_, moods)
         else:
-            found |= _single(word, within, leading)
-        leading = leading and length == 1 and word in _LEADS
+            bits = _single(word, within, place)
+        if bits & POSSIBLE and not does(found, _PERMITTING):
+            bits |= HEDGE
+        found |= bits
+        place = place if length == 1 and word in _LEADS else _ANYWHERE
         at += length
-    return found & ~(IDLE | OBJECTION)
+    if found & NEGATION and does(found, LEAVE):
+        found |= PROHIBITION if found & LEAVE else PROHIBITION << HINT
+    return found & ~(IDLE | OBJECTION | POSSIBLE)
 
 
-def _phrase(tokens: Sequence[str], at: int, within: int, leading: bool) -> tuple[int, int]:
+def _opening(tokens: Sequence[str], within: int) -> int:
+    """How a sentence that begins with these words ties in with the one before it."""
+    found = 0
+    for rest, (language, bit, _) in _TABLES.openings.get(tokens[0], ()) if tokens else ():
+        if language & within and _matches(rest, tokens[1 : len(rest) + 1]):
+            found |= bit
+    return found
+
+
+def _phrase(tokens: Sequence[str], at: int, within: int, place: int) -> tuple[int, int]:
     """(what the longest phrase that begins here does, its words): what stands in it means nothing else. (0, 1) if none does."""
     by_second = _TABLES.longer[tokens[at]]
     if at + 1 == len(tokens):
@@ -305,7 +346,7 @@ def _phrase(tokens: Sequence[str], at: int, within: int, leading: bool) -> tuple
     bits, length = 0, 0
     for rest, (language, bit, anchored) in (*by_second.get(tokens[at + 1], ()), *by_second.get("", ())):
         size = len(rest) + 1
-        if size < length or not language & within or (anchored and not leading):
+        if size < length or not language & within or place < anchored:
             continue
         if _matches(rest, tokens[at + 1 : at + size]):
             bits, length = (bits | bit if size == length else bit), size
@@ -313,10 +354,10 @@ def _phrase(tokens: Sequence[str], at: int, within: int, leading: bool) -> tuple
 
 
 @lru_cache(maxsize=65_536)
-def _single(word: str, within: int, leading: bool) -> int:
+def _single(word: str, within: int, place: int) -> int:
     bits = 0
     for language, bit, anchored in _meanings(word):
-        if language & within and (leading or not anchored):
+        if language & within and place >= anchored:
             bits |= bit
     return bits
 
@@ -327,19 +368,28 @@ def _patterns(language: Mapping[str, str]) -> list[tuple[int, re.Pattern[str]]]:
     for place, category in enumerate(CATEGORIES):
         for piece in language.get(category, "").split():
             found[1 << place + HINT * piece.startswith("?")].append(piece.removeprefix("?"))
-    return [(bit, re.compile("|".join(map(re.escape, sorted(pieces, key=len, reverse=True))))) for bit, pieces in found.items()]
+    return [(bit, _any_of(pieces, r"\A" if bit == REFERS else "")) for bit, pieces in found.items()]
+
+
+def _any_of(pieces: Sequence[str], front: str = "") -> re.Pattern[str]:
+    return re.compile(f"{front}(?:{'|'.join(map(re.escape, sorted(pieces, key=len, reverse=True)))})")
 
 
 _PIECES = tuple(map(_patterns, _UNSPACED))
+_STATED = tuple(_any_of(language["stated"].split()) for language in _UNSPACED)
+"""Pieces that hold one of a guess or a request and are none."""
+_UNSURE = HEDGE | TASK
 _BARE = (NEGATION | PROHIBITION | HYPOTHETICAL | LIMITS) * (1 + (1 << HINT))
 """What is looked for without the set phrases."""
 
 
 def _read_pieces(sentence: str) -> int:
-    patterns = _PIECES[1] if _HIRAGANA_OR_KATAKANA.search(sentence) else _PIECES[0]
+    place = 1 if _HIRAGANA_OR_KATAKANA.search(sentence) else 0
+    patterns = _PIECES[place]
     bare = next(pattern for bit, pattern in patterns if bit == IDLE).sub("", sentence)
+    stated = _STATED[place].sub("", sentence)
     found = 0
     for bit, pattern in patterns:
-        if bit != IDLE and pattern.search(bare if bit & _BARE else sentence):
+        if bit != IDLE and pattern.search(bare if bit & _BARE else stated if bit & _UNSURE else sentence):
             found |= bit
     return found

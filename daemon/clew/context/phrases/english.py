@@ -8,24 +8,26 @@ PHRASES = {
     "negation": """not, no, never, none, nobody, nothing, nowhere, neither, nor, cannot, without, no one, no longer, don t, doesn t,
         didn t, isn t, aren t, wasn t, weren t, won t, wouldn t, can t, couldn t, shouldn t, mustn t, hasn t, haven t, hadn t, ain t,
         needn t, dont, doesnt, didnt, isnt, cant, wont, shouldnt, mustnt, refuse, refuses, avoid""",
-    "prohibition": """^don t, ^do not, ^dont, please don t, please do not, please dont, you don t, you do not, must not, mustn t,
-        mustnt, may not, should not, shouldn t, shouldnt, shall not, not to be, not allowed, not permitted, nobody may, no one may,
-        under no circumstances, in no case, on no account, forbidden, prohibited, off limits, ^avoid, ^stop, ?^no, ?we don t,
-        do not want, don t want, without asking, without my, is not to, are not to, ?no more, cannot be, can t be, ?won t accept,
-        don t let, never ever, ^never, must never, should never, may never, can never, shall never, ?we never, ?you never, ?they never,
-        never again, and never, but never, to never, please never, is never to, are never to, nobody should, no one should,
-        nobody touches, do not ever, don t ever, ?not even, ?never, ?not to, nobody ever, no one ever""",
-    "limits": """?only, unless, ?except, at most, at least, no more than, no less than, not more than, no later than, no earlier than,
-        not before, not after, ?maximum, ?minimum, exclusively, solely, as long as, provided that, no other than, nothing but, ?limit,
-        limited to, not over, not above, not below, only ever, ever only, only from, only after, only when, only with, only if,
-        only then, only by, only on, not a day before, not until, no one but, nobody but, all but""",
+    "prohibition": """^don t, ^do not, ^dont, please don t, please do not, please dont, you don t, you do not, must not, mustn t, mustnt,
+        may not, should not, shouldn t, shouldnt, shall not, not to be, not allowed, not permitted, nobody may, no one may, under no
+        circumstances, in no case, on no account, forbidden, prohibited, off limits, ^avoid, ^stop, ?^no, ?we don t, do not want, don t
+        want, without asking, without my, is not to, are not to, ?no more, cannot be, can t be, ?won t accept, don t let, never ever,
+        ^never, must never, should never, may never, can never, shall never, ?we never, ?you never, ?they never, never again, and never,
+        but never, to never, please never, is never to, are never to, nobody should, no one should, nobody touches, do not ever, don t
+        ever, ?not even, ?never, ?not to, nobody ever, no one ever, said don t, says don t, said dont, says dont, said do not, said not
+        to, says not to, told me not to, told us not to, asked not to, asked us not to, asked me not to""",
+    "limits": """?only, unless, ?except, at most, at least, no more than, no less than, not more than, no later than, no earlier than, not
+        before, not after, ?maximum, ?minimum, exclusively, solely, as long as, provided that, no other than, nothing but, ?limit, limited
+        to, not over, not above, not below, only ever, ever only, only from, only after, only when, only with, only if, only then, only
+        by, only on, not a day before, not until, no one but, nobody but, all but, may only, it may only, can only, must only""",
     "duty": """must, ?always, ?required, mandatory, make sure, be sure to, ensure, ?strictly, ?every time, without exception, ?insist,
         ?shall, is important that, ?has to be, ?have to be, ?needs to be, ?need to be, rule, ask before, ask me before, ask first,
         check with me, ask me first, from now on, by default, at all times""",
     "hedge": """i think, i guess, i believe, i suppose, i assume, i suspect, i reckon, we think, maybe, perhaps, probably, possibly,
-        presumably, apparently, supposedly, might, may be, may have, it may, could be, not sure, not certain, unsure, seems, seem,
-        looks like, likely, unlikely, if i remember, if i recall, as far as i know, afaik, iirc, my guess, i d say, i d guess, i doubt,
-        i imagine, hopefully, tentatively, rumour, rumor, guessing, not entirely sure, don t know if, don t know whether, or so""",
+        presumably, apparently, supposedly, might, could be, not sure, not certain, unsure, seems, seem, looks like, likely, unlikely, if
+        i remember, if i recall, as far as i know, afaik, iirc, my guess, i d say, i d guess, i doubt, i imagine, hopefully, tentatively,
+        rumour, rumor, guessing, not entirely sure, don t know if, don t know whether, or so, it may not, that may not, this may not, may
+        be that""",
     "hypothetical": """suppose, supposing, imagine, hypothetically, hypothetical, what if, in theory, theoretically, let s say,
         let s assume, assuming, were to, if i were, if we were, if it were""",
     "condition": "if, in case",
@@ -62,15 +64,14 @@ PHRASES = {
         ?refused, unreachable, corrupt*, not found, unable to, ?invalid, panic, fatal, ?warning""",
     "open": """open question, still open, undecided, not decided, to be decided, tbd, unclear, still need, pending, unresolved, not yet,
         still waiting, remains open, remains to""",
-    "idle": """i ll keep that in mind, i ll keep it in mind, i will keep that in mind, i ll remember that, i ll remember,
-        i ll make a note, i ll note that, i ll be here, i ll do that, i ll do my best, we ll see, i ll see, no problem, no worries,
-        not bad, why not, don t worry, do not worry, no idea, not only, not at all, no doubt, never mind, nevermind, no thanks,
-        not really, no need, can t wait, no wonder, don t mind, isn t it, aren t we, aren t they, doesn t it, don t you, isn t that,
-        whether or not, if not, or not, no matter, couldn t agree more, not a problem, nothing special, nothing much, no rush, no hurry,
-        no big deal, not too bad, nothing new, can t complain, you never know, can t believe, didn t know, don t know, nothing else,
-        as always, no luck, no news, wouldn t it, never gets old, no kidding, in no time, not much, no surprise, can t help,
-        don t think so, more or less, sooner or later, i think so, no pressure, don t quote me, don t half, don t tempt me,
-        don t tell me, don t ask, don t get me""",
+    "idle": """i ll keep that in mind, i ll keep it in mind, i will keep that in mind, i ll remember that, i ll remember, i ll make a
+        note, i ll note that, i ll be here, i ll do that, i ll do my best, we ll see, i ll see, no problem, no worries, not bad, why not,
+        don t worry, do not worry, no idea, not only, not at all, no doubt, never mind, nevermind, no thanks, not really, no need, can t
+        wait, no wonder, don t mind, isn t it, aren t we, aren t they, doesn t it, don t you, isn t that, whether or not, if not, or not,
+        no matter, couldn t agree more, not a problem, nothing special, nothing much, no rush, no hurry, no big deal, not too bad, nothing
+        new, can t complain, you never know, can t believe, didn t know, don t know, nothing else, as always, no luck, no news, wouldn t
+        it, never gets old, no kidding, in no time, not much, no surprise, can t help, don t think so, more or less, sooner or later, i
+        think so, no pressure, don t quote me, don t half, don t tempt me, don t tell me, don t ask, don t get me, since 1*, since 2*""",
     "numbers": """two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
         nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen twice""",
     "months": """january february march april may june july august september october november december jan feb mar apr jun jul aug sep
@@ -86,14 +87,20 @@ PHRASES = {
         every sunday, every morning, every evening, daily, weekly, monthly, in january, in february, in march, in april, in may,
         in june, in july, in august, in september, in october, in november, in december, next monday, next tuesday, next wednesday,
         next thursday, next friday, next saturday, next sunday""",
-    "naming": """called, named, my name, name is, name s, names are, known as, lives in, lives at, live in, live at, born in, birthday,
-        address is, password is, is at, number is, code is, stands for, my wife, my husband, my daughter, my son, my partner, my mother,
-        my father, my sister, my brother, works at, works as, i work, belongs to, is kept in, lives on, runs on, listens on, stored in,
-        is in the, account is, path is, version is, costs, cost, came to, amounts to, total is, weighs, measures""",
+    "naming": """named, my name, name is, name s, names are, known as, lives in, lives at, live in, live at, born in, birthday, address
+        is, password is, is at, number is, code is, stands for, works at, works as, belongs to, is kept in, lives on, runs on, listens on,
+        stored in, is in the, account is, path is, version is, came to, amounts to, total is, weighs, ?my wife, ?my husband, ?my daughter,
+        ?my son, ?my partner, ?my mother, ?my father, ?my sister, ?my brother, ?called, ?costs, ?cost, ?i work, ?measures, is called, are
+        called, was called, s called, it called, one called""",
     "past": "was, were, had, been, did, ve never, have never, has never, used to",
     "until": "before, until, till, unless, without",
     "deadline": """by monday, by tuesday, by wednesday, by thursday, by friday, by saturday, by sunday, by tomorrow, by tonight,
         by then, by the end, before the end, by next, by noon, by midnight, by easter, by christmas, at the latest, no later than,
         in time for, deadline, due""",
     "recurring": "every, each, daily, weekly, monthly, always, from now on, usually",
+    "possible": "may be, may have, it may",
+    "leave": ", may, must, should, shall",
+    "refers": """, it, they, those, these, that is, that s, that must, that may, that has, this is, this must,
+        this may, he must, she must, he may, she may""",
+    "because": ", because, that s because, that is because, the reason is, reason",
 }

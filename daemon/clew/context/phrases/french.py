@@ -6,19 +6,22 @@ PHRASES = {
         où aussi très bien fait faire tout quand chez lui moi toi on suis sommes êtes non oui""",
     "negation": """pas, jamais, rien, personne ne, aucun*, sans, ni, nulle part, non, ne plus, point de, guère, n est plus, éviter,
         évite, évitez""",
-    "prohibition": """?jamais, ne pas, n oublie pas de ne, interdit*, défense de, en aucun cas, sous aucun prétexte, surtout pas,
-        il ne faut pas, ne dois pas, ne doit pas, ne doivent pas, ne faut pas, pas le droit, ?pas question, hors de question, ?^pas de,
-        ?^aucun*, ?ne veux pas, ?ne veut pas, ?ne voulons pas, ^évite, ^évitez, ?plus jamais, sans me demander, sans mon accord,
-        sans demander, ^ne, ^n, ^jamais, surtout ne, il ne faut jamais, ne jamais, on ne, plus jamais de""",
-    "limits": """?seulement, ?uniquement, que si, ?sauf, à moins que, à moins de, excepté, au maximum, au minimum, au plus, au moins,
-        au plus tard, au plus tôt, exclusivement, pas plus de, pas avant, pas après, tant que, à condition, ?maximum, ?minimum, ?limite,
-        ?jusqu à, seulement si, seulement quand, que quand, uniquement si, uniquement par""",
+    "prohibition": """?jamais, n oublie pas de ne, interdit*, défense de, en aucun cas, sous aucun prétexte, surtout pas, il ne faut pas,
+        ne dois pas, ne doit pas, ne doivent pas, ne faut pas, pas le droit, ?pas question, hors de question, ?^pas de, ?^aucun*, ?ne veux
+        pas, ?ne veut pas, ?ne voulons pas, ^évite, ^évitez, ?plus jamais, sans me demander, sans mon accord, sans demander, ^ne, ^n,
+        ^jamais, surtout ne, il ne faut jamais, ne jamais, plus jamais de, ?ne peut être, ?ne peuvent être, ?on ne, ^ne pas, merci de ne
+        pas, prière de ne pas, demande de ne pas, demandé de ne pas, dit de ne pas, veille à ne pas, veillez à ne pas, surtout ne pas,
+        attention à ne pas, ?à ne pas""",
+    "limits": """?seulement, ?uniquement, que si, ?sauf, à moins que, à moins de, excepté, au maximum, au minimum, au plus, au moins, au
+        plus tard, au plus tôt, exclusivement, pas plus de, pas avant, pas après, tant que, à condition, ?maximum, ?minimum, ?limite,
+        ?jusqu à, seulement si, seulement quand, que quand, uniquement si, uniquement par, ne peut que, ne peuvent que, ne doit que, peut
+        seulement""",
     "duty": """?toujours, doit, doivent, ?dois, ?devez, impérativement, impératif, obligatoire*, obligatoirement, ?absolument,
         assure toi, assurez vous, veille à, veillez à, systématiquement, ?chaque fois, sans exception, il est important, ?règle,
         ?exige*, demande moi avant, demande avant, à partir de maintenant, dorénavant, désormais, ?il faut""",
-    "hedge": """je crois, je pense, il me semble, peut être, probablement, sans doute, je suppose, j imagine, apparemment, il paraît,
-        possible que, possiblement, vraisemblablement, pas sûr, pas sûre, pas certain, pas certaine, je ne suis pas sûr,
-        si je me souviens, autant que je sache, à mon avis, je dirais, semble, éventuellement, on dirait, je présume, je doute""",
+    "hedge": """je crois, je pense, il me semble, probablement, sans doute, je suppose, j imagine, apparemment, il paraît, possible que,
+        possiblement, vraisemblablement, pas sûr, pas sûre, pas certain, pas certaine, je ne suis pas sûr, si je me souviens, autant que
+        je sache, à mon avis, je dirais, semble, éventuellement, on dirait, je présume, je doute""",
     "hypothetical": """supposons, imaginons, imagine, imaginez, hypothétiquement, en théorie, théoriquement, admettons, et si,
         à ta place, à supposer""",
     "condition": "si, au cas où, s",
@@ -54,10 +57,11 @@ PHRASES = {
         ?invalide, error, timeout""",
     "open": """question ouverte, reste à décider, pas encore, indécis*, pas décidé, pas clair, en suspens, en attente, à définir,
         à clarifier""",
-    "idle": """pas de problème, pas de souci, pas de soucis, pas mal, pourquoi pas, ne t inquiète pas, ne vous inquiétez pas,
-        pas du tout, de rien, ce n est rien, aucune idée, aucun problème, aucun souci, ça ne fait rien, n est ce pas, non plus,
-        pas seulement, pas grave, sans souci, sans problème, je ne sais pas, je sais pas, pas vraiment, rien de spécial,
-        rien de nouveau, plus ou moins, pas de quoi, pas pressé, comme toujours, sans doute, n importe, tôt ou tard""",
+    "idle": """pas de problème, pas de souci, pas de soucis, pas mal, pourquoi pas, ne t inquiète pas, ne vous inquiétez pas, pas du tout,
+        de rien, ce n est rien, aucune idée, aucun problème, aucun souci, ça ne fait rien, n est ce pas, non plus, pas seulement, pas
+        grave, sans souci, sans problème, je ne sais pas, je sais pas, pas vraiment, rien de spécial, rien de nouveau, plus ou moins, pas
+        de quoi, pas pressé, comme toujours, sans doute, n importe, tôt ou tard, on ne sait pas, on ne peut pas, on ne dirait pas, on ne
+        voit pas""",
     "numbers": """deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize vingt trente quarante cinquante
         soixante cent mille million douzaine""",
     "months": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
@@ -67,9 +71,9 @@ PHRASES = {
         mercredi, jeudi, vendredi, samedi, dimanche, avant le, d ici, d ici à, avant fin, chaque jour, chaque semaine, chaque mois,
         tous les, toutes les, au plus tard, en janvier, en février, en mars, en avril, en mai, en juin, en juillet, en août,
         en septembre, en octobre, en novembre, en décembre""",
-    "naming": """s appelle, appelé, appelée, nommé, nommée, mon nom, je m appelle, habite, habitons, né le, née le, anniversaire,
-        adresse, numéro, se trouve, ma femme, mon mari, ma fille, mon fils, ma mère, mon père, ma sœur, mon frère, travaille, coûte,
-        coûtent, appartient, tourne sur, stocké, au total, pèse, mesure""",
+    "naming": """s appelle, appelé, appelée, nommé, nommée, mon nom, je m appelle, habite, habitons, né le, née le, anniversaire, adresse,
+        numéro, se trouve, coûte, appartient, tourne sur, stocké, au total, pèse, ?ma femme, ?mon mari, ?ma fille, ?mon fils, ?ma mère,
+        ?mon père, ?ma sœur, ?mon frère, ?travaille, ?coûtent, ?mesure""",
     "past": "était, étaient, avait, avaient, ai, as, a été, ont été, avons, n ai jamais",
     "until": "avant, tant que, jusqu, sans",
     "deadline": """d ici, d ici là, avant le, avant fin, avant la fin, pour le, au plus tard, avant ce soir, avant demain, avant lundi,
@@ -77,4 +81,9 @@ PHRASES = {
         d ici mercredi, d ici jeudi, d ici vendredi, d ici samedi, d ici dimanche, pour lundi, pour mardi, pour mercredi, pour jeudi,
         pour vendredi, pour samedi, pour dimanche""",
     "recurring": "chaque, tous les, toutes les, toujours, d habitude, quotidien*, hebdomadaire*",
+    "possible": "peut être",
+    "leave": ", doit, doivent, dois, devez, ?peut, ?peuvent, faut",
+    "refers": """, ça, cela, il doit, elle doit, ils doivent, elles doivent, c est, ce sont, celui, celle, ceux,
+        celles, il ne doit, elle ne doit, ils ne doivent, elles ne doivent""",
+    "because": ", car, parce que, c est que, la raison, puisque",
 }
