@@ -19,6 +19,16 @@ SAID = (
     Said("Three guests come on 12 June, and they must not park in the yard.", "Ada", "user", "m6", 6, START + 300),
 )
 EVIDENCE = finish(gathered(heard(SAID)))
+TWICE = (
+    Said("I won't sign it until the second clause is not in there any more.", "Ada", "user", "m1", 1, START),
+    Said("Nie oddam kluczy, dopóki nie oddadzą kaucji za mieszkanie.", "Ada", "user", "m2", 2, START + 60),
+    Said("Ich gebe den Schlüssel nicht her, solange sie die Kaution nicht zahlen.", "Ada", "user", "m3", 3, START + 120),
+    Said("屋根の修理が終わらないうちは、引っ越しの契約をしないでください。", "Ada", "user", "m4", 4, START + 180),
+    Said('In the app it says „Pump blocked (-31)".', "Ada", "user", "m5", 5, START + 240),
+    Said("后台显示 ORDER_STATE_WRONG(4471),然后就卡住了。", "Ada", "user", "m6", 6, START + 300),
+    Said("The spare key hangs behind the blue barrel in the shed, left of the door.", "Ada", "user", "m7", 7, START + 360),
+    Said("Good, the spare key hangs in the shed.", "assistant", "assistant", "m8", 8, START + 420),
+)
 
 
 def checked(text: str, *cited: int, kind: Kind = "fact", certainty: Certainty = "said", speaker: str = "") -> tuple[Entry | None, str]:
@@ -120,3 +130,30 @@ def test_a_part_is_held_as_a_whole_only(text: str, part: str, held: bool) -> Non
 def test_names_are_words_with_a_capital_where_none_is_due() -> None:
     claim = EVIDENCE.claim("Yesterday Clara and Bob met. Then they left for Oslo.")
     assert names(claim, {"bob"}) == {"clara", "oslo"}
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("I won't sign it until the second clause is in there any more.", 0),
+        ("I sign it until the second clause is not in there any more.", 0),
+        ("Oddam klucze, dopóki nie oddadzą kaucji za mieszkanie.", 1),
+        ("Nie oddam kluczy, dopóki oddadzą kaucji za mieszkanie.", 1),
+        ("Ich gebe den Schlüssel her, solange sie die Kaution nicht zahlen.", 2),
+        ("屋根の修理が終わるうちは、引っ越しの契約をしないでください。", 3),
+        ('In the app it says „Pump blocked (-42)".', 4),
+        ("后台显示 ORDER_STATE_WRONG(4482),然后就卡住了。", 5),
+    ],
+)
+def test_of_two_negations_none_is_lost_and_a_number_in_brackets_is_one(text: str, source: int) -> None:  # P17 P18
+    evidence = finish(gathered(heard(TWICE)))
+    entry, _ = grounded(Entry("fact", text, number=1), [TWICE[source]], "said", evidence)
+    assert entry is not None
+    assert entry.text == TWICE[source].text
+
+
+def test_the_message_that_holds_all_of_an_entry_is_cited_not_one_that_repeats_half_of_it() -> None:  # P16
+    evidence = finish(gathered(heard(TWICE)))
+    entry, _ = grounded(Entry("fact", "The spare key hangs behind the blue barrel in the shed.", number=1), [TWICE[7]], "said", evidence)
+    assert entry is not None
+    assert (entry.sources, entry.speaker) == (("m7",), "Ada")

@@ -53,6 +53,10 @@ def found(sentence: str) -> list[tuple[str, str]]:
         ("Supper is at six forty-five for fourteen guests", [("six forty-five", "word"), ("fourteen", "word")]),
         ("Room 12, table for 6, port 8130", [("12", "number"), ("6", "number"), ("8130", "number")]),
         ("GitLab is down", [("GitLab", "name")]),
+        ('Er meldet „Pumpe blockiert (-31)".', [("Pumpe blockiert (-31)", "quote")]),
+        ("It says PUMP_STATE(4471), twice", [("PUMP_STATE", "id"), ("4471", "number")]),
+        ("They came (all 14).", [("14", "number")]),
+        ('It ends with "(code 0x51)".', [("(code 0x51)", "quote"), ("0x51", "id")]),
     ],
 )
 def test_they_are_found_whole_and_in_order(sentence: str, expected: list[tuple[str, str]]) -> None:  # P17

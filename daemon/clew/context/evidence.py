@@ -59,7 +59,9 @@ class Evidence:
     def claim(self, text: str) -> Claim:
         """A text taken apart, in the languages of these messages."""
         within = phrases.within(phrases.languages(text), self.languages)
-        return Claim(text, phrases.read(text, within), tuple(identifiers(text)), content(text), phrases.words(text))
+        does = phrases.read(text, within)
+        denials = phrases.denials(text, within) if phrases.does(does, phrases.NEGATION | phrases.PROHIBITION) else 0
+        return Claim(text, does, tuple(identifiers(text)), content(text), phrases.words(text), denials)
 
     def words(self, cited: Said) -> tuple[str, frozenset[str]]:
         """What was said in a message, as `normal` gives it, and its folded words with those of its speaker's name."""
@@ -83,13 +85,17 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a line of the summary says, taken apart as a statement is. folded: its words without case and accents, in order."""
+    """What a line of the summary says, taken apart as a statement is.
+
+    folded: its words without case and accents, in order. denials: how often it denies something.
+    """
 
     text: str
     does: int
     identifiers: tuple[Identifier, ...]
     stems: frozenset[str]
     folded: tuple[str, ...]
+    denials: int
 
 
 def sources(statement: Statement) -> tuple[Said, ...]:

@@ -18,6 +18,8 @@ BINDING = phrases.NEGATION | phrases.LIMITS | phrases.DUTY
 LEAST_WEIGHT = 10
 """Of a statement that takes the place of an entry which misrepresents it; what weighs less is small talk."""
 
+REPEATED = 0.6
+"""The part of a sentence's content words that a claim has which says it again."""
 LONGEST_NARRATIVE = 3_000
 """Characters of an answer without a list that are read."""
 
@@ -65,7 +67,7 @@ def grounded(entry: Entry, cited: Sequence[Said], stated: Certainty | Literal[""
     claim = evidence.claim(f"{entry.text} {entry.reason}".strip())
     source = nearest_of(claim, evidence.of(cited))
     why = "" if cited else "it names no source"
-    if source is None or not _half(claim, source):
+    if source is None or not claim.stems <= source.stems:
         elsewhere = evidence.nearest(claim)
         if elsewhere is not None and (source is None or len(elsewhere.stems & claim.stems) > len(source.stems & claim.stems)):
             source, cited = elsewhere, sources(elsewhere)
@@ -87,13 +89,16 @@ def _wrong(claim: Claim, source: Statement, cited: Sequence[Said], stated: str, 
         return wrong
     if 2 * len(claim.stems & frozenset().union(*(each.stems for each in near))) < len(claim.stems):
         return "its sources say something else"
-    if wrong := differs(claim, near):
+    if wrong := differs(claim, near) or _undenied(claim, source, evidence):
         return wrong
     return f"its source is {source.certainty}, not said" if source.certainty != "said" and stated in ("", "said") else ""
 
 
-def _half(claim: Claim, source: Statement) -> bool:
-    return 2 * len(claim.stems & source.stems) >= len(claim.stems)
+def _undenied(claim: Claim, source: Statement, evidence: Evidence) -> str:
+    """That a claim which repeats a sentence lacks one of its negations, in words; empty if it does not: of two, one may be left."""
+    if not source.does & phrases.NEGATION or len(claim.stems & source.stems) < REPEATED * len(source.stems):
+        return ""
+    return "a negation of its source is lost" if claim.denials < evidence.claim(source.text).denials else ""
 
 
 def word_for_word(entry: Entry, source: Statement) -> Entry:

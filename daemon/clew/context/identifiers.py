@@ -24,6 +24,9 @@ MAX_IDENTIFIERS = 40
 _CJK = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uff9f"
 _RUN = re.compile(rf"[^\s{_CJK}]+|[{_CJK}]+")
 _OUTSIDE = "\"'“”„«»‹›‘’`()[]{}<>,;:!?…*_|"
+_BRACKET = re.compile(r"(?<=\w)\((?=[+-]?\d)")
+"""A bracket that begins a number right behind a word."""
+_CLOSING = frozenset(_OUTSIDE)
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S+\Z|www\.\S+\.\S+\Z", re.IGNORECASE)
 _EMAIL = re.compile(r"(?:mailto:)?[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z")
 _PATH = re.compile(
@@ -60,7 +63,7 @@ _CAMEL = re.compile(r"[a-z]+[a-z0-9]*[A-Z]\w*\Z|[A-Z][a-z]+(?:[A-Z][a-z0-9]+)+\Z
 _ORDINAL = re.compile(r"\d{1,3}(?:st|nd|rd|th|er|e|ème|º|ª|te|ten|ter|de)\Z", re.IGNORECASE)
 _ABBREVIATED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]?\Z")
 _QUOTED = re.compile(
-    r"“([^”\n]{2,160})”|„([^“”\n]{2,160})[“”]|«\s?([^»\n]{2,160}?)\s?»|\"([^\"\n]{2,160})\"|`([^`\n]{1,160})`|「([^」\n]{1,160})」|『([^』\n]{1,160})』|《([^》\n]{1,160})》"
+    r"“([^”\n]{2,160})”|„([^“”\"\n]{2,160})[“”\"]|«\s?([^»\n]{2,160}?)\s?»|\"([^\"\n]{2,160})\"|`([^`\n]{1,160})`|「([^」\n]{1,160})」|『([^』\n]{1,160})』|《([^》\n]{1,160})》"
     r"|(?<![\w])'([^'\n]{2,80})'(?![\w])"
 )
 _QUOTE_MARKS = frozenset("“„«\"`「『《'")
@@ -114,14 +117,21 @@ def _in_runs(sentence: str) -> Iterator[tuple[str, Kind]]:
         return
     if any("\u2e80" <= c <= "\uffef" for c in sentence):
         yield from _cjk_numbers(sentence)
-    runs = _RUN.findall(sentence)
-    cores = [run.strip(_OUTSIDE) for run in runs]
+    runs = _RUN.findall(_BRACKET.sub(" (", sentence) if "(" in sentence else sentence)
+    cores = list(map(_core, runs))
     at = 0
     while at < len(runs):
         kind, used = _judged(cores, at)
         if kind:
-            yield " ".join(runs[at : at + used]).strip(_OUTSIDE).rstrip("."), kind
+            yield " ".join([*runs[at : at + used - 1], cores[at + used - 1]]).strip(_OUTSIDE).rstrip("."), kind
         at += used
+
+
+def _core(run: str) -> str:
+    """A run without the signs around it, with the dot at its end."""
+    core = run.strip(_OUTSIDE)
+    inner = core.rstrip(".")
+    return inner.rstrip(_OUTSIDE) if inner[-1:] in _CLOSING else core
 
 
 Judged = tuple[Kind | None, int]

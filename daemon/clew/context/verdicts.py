@@ -30,7 +30,7 @@ def amended(entry: Entry, was: Claim, text: str, cited: Sequence[Said], evidence
     if source is None:
         return None, "the message it names says nothing of it"
     lost = [each.text for each in was.identifiers if each.text not in {other.text for other in claim.identifiers}]
-    rebound = (was.does ^ claim.does) & BINDING or 4 * len(was.stems & claim.stems) < 3 * len(was.stems)
+    rebound = (was.does ^ claim.does) & BINDING or claim.denials < was.denials or 4 * len(was.stems & claim.stems) < 3 * len(was.stems)
     if (lost or rebound) and not supersedes(was, source):
         return None, "it loses what still holds"
     if (was.does ^ claim.does) & BINDING and differs(claim, [source]):

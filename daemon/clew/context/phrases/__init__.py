@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
 
@@ -144,6 +144,7 @@ def words(text: str) -> tuple[str, ...]:
 _MOODS = CONDITION | CONDITIONAL | PAST | WHEN | UNTIL | DEADLINE | RECURRING
 """What a word says of its sentence even inside a phrase."""
 
+_DENYING = NEGATION | PROHIBITION | PROHIBITION << HINT
 _PERMITTING = NEGATION | LIMITS | CONDITION
 """In front of a POSSIBLE word, what makes a permission of it: `nobody may be`, `only members may have`, `they ask if it may be`."""
 
@@ -301,6 +302,16 @@ def read(sentence: str, within: int) -> int:
     return found | NEGATION if does(found, PROHIBITION) else found
 
 
+def denials(text: str, within: int) -> int:
+    """How often a text denies something: its words, phrases or pieces that do."""
+    clauses = map(_WORD.findall, _CLAUSE.split(fold(text)))
+    negating = sum(bool(bits & _DENYING) for clause in clauses for bits in _parts(clause, within, _CLAUSE_START))
+    if CJK.search(text):
+        place = 1 if _HIRAGANA_OR_KATAKANA.search(text) else 0
+        negating += len(_NEGATIONS[place].findall(_IDLE[place].sub("", text)))
+    return negating
+
+
 def does(found: int, bits: int) -> bool:
     """Whether a sentence does one of these, or hints at it."""
     return bool(found & (bits | bits << HINT))
@@ -310,23 +321,29 @@ def _read_clause(tokens: Sequence[str], within: int, front: int) -> int:
     """What a clause does. front: where it begins."""
     if 0 < len(tokens) <= 2 and all(any(bit == OBJECTION for _, bit, _ in _meanings(word)) for word in tokens):
         return OBJECTION
-    found, at, place = 0, 0, front
+    found = 0
+    for bits in _parts(tokens, within, front):
+        if bits & POSSIBLE and not does(found, _PERMITTING):
+            bits |= HEDGE
+        found |= bits
+    if found & NEGATION and does(found, LEAVE):
+        found |= PROHIBITION if found & LEAVE else PROHIBITION << HINT
+    return found & ~(IDLE | OBJECTION | POSSIBLE)
+
+
+def _parts(tokens: Sequence[str], within: int, front: int) -> Iterator[int]:
+    """What each word of a clause does, or each phrase: the longest that begins somewhere, in which a word means its mood at most."""
+    at, place = 0, front
     while at < len(tokens):
         word = tokens[at]
         bits, length = _phrase(tokens, at, within, place) if word in _TABLES.longer else (0, 1)
         if bits:
-            moods = [_single(each, within, _ANYWHERE) for each in tokens[at : at + length]]
-            bits |= _MOODS & reduce(or_, moods)
+            bits |= _MOODS & reduce(or_, (_single(each, within, _ANYWHERE) for each in tokens[at : at + length]))
         else:
             bits = _single(word, within, place)
-        if bits & POSSIBLE and not does(found, _PERMITTING):
-            bits |= HEDGE
-        found |= bits
+        yield bits
         place = place if length == 1 and word in _LEADS else _ANYWHERE
         at += length
-    if found & NEGATION and does(found, LEAVE):
-        found |= PROHIBITION if found & LEAVE else PROHIBITION << HINT
-    return found & ~(IDLE | OBJECTION | POSSIBLE)
 
 
 def _opening(tokens: Sequence[str], within: int) -> int:
@@ -379,6 +396,7 @@ _PIECES = tuple(map(_patterns, _UNSPACED))
 _STATED = tuple(_any_of(language["stated"].split()) for language in _UNSPACED)
 """Pieces that hold one of a guess or a request and are none."""
 _UNSURE = HEDGE | TASK
+_IDLE, _NEGATIONS = ([next(pattern for bit, pattern in patterns if bit == wanted) for patterns in _PIECES] for wanted in (IDLE, NEGATION))
 _BARE = (NEGATION | PROHIBITION | HYPOTHETICAL | LIMITS) * (1 + (1 << HINT))
 """What is looked for without the set phrases."""
 
@@ -386,7 +404,7 @@ _BARE = (NEGATION | PROHIBITION | HYPOTHETICAL | LIMITS) * (1 + (1 << HINT))
 def _read_pieces(sentence: str) -> int:
     place = 1 if _HIRAGANA_OR_KATAKANA.search(sentence) else 0
     patterns = _PIECES[place]
-    bare = next(pattern for bit, pattern in patterns if bit == IDLE).sub("", sentence)
+    bare = _IDLE[place].sub("", sentence)
     stated = _STATED[place].sub("", sentence)
     found = 0
     for bit, pattern in patterns:
