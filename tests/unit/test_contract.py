@@ -125,12 +125,34 @@ def test_what_is_known_is_not_added_again() -> None:  # P15
     assert report.added == ()
 
 
-def test_sentences_of_one_message_and_kind_share_a_line() -> None:  # P16
+def test_sentences_of_one_message_share_a_line_and_a_fact_goes_with_the_rule_about_it() -> None:  # P16
     ledger, _ = revise((), heard(said("The host is db-7.example.org. The port is 54321. Never restart it without asking me first.")), "=")
-    assert [entry.text for entry in ledger] == [
-        "The host is db-7.example.org. The port is 54321.",
-        "Never restart it without asking me first.",
+    assert [(entry.kind, entry.text) for entry in ledger] == [
+        ("constraint", "The host is db-7.example.org. The port is 54321. Never restart it without asking me first."),
     ]
+
+
+def test_what_differs_in_kind_certainty_or_message_does_not_share_a_line() -> None:  # P16 P18
+    texts = (
+        "Never ring the bell after nine. Please book the ferry to Bergen for the summer.",
+        "I think the ferry costs about 80 €. The cabin is B-117.",
+    )
+    ledger, _ = revise((), heard(said(*texts)), "=")
+    assert [(entry.kind, entry.certainty, entry.sources) for entry in ledger] == [
+        ("constraint", "said", ("m1",)),
+        ("task", "said", ("m1",)),
+        ("fact", "guessed", ("m2",)),
+        ("fact", "said", ("m2",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "statement"),
+    [("Tag v5.19.0-rc1 is on main, for testing.", "v5.19.0 is out."), ("The code is QX-4471-B of the locker.", "The code is QX-4471.")],
+)
+def test_an_identifier_inside_a_longer_one_is_another_one(entry: str, statement: str) -> None:  # P17
+    ledger, _ = revise((), heard(said(entry, statement)), "=")
+    assert [each.text for each in ledger] == [entry, statement]
 
 
 # What leaves first -----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from clew.context.evidence import Claim, Evidence, holds, normal, sources
@@ -21,7 +21,7 @@ SHORT_SUMMARY = 400
 STEP = 10
 """Statements that are looked at in one step."""
 LONGEST_LINE = 300
-"""Characters of several statements that share an entry."""
+"""Characters of several statements that share a line."""
 COVERED = 0.75
 """Of a statement's content words, the part that an entry shares which stands for it, beside its identifiers and all that binds."""
 
@@ -94,7 +94,8 @@ class Index:
             return False
         if entry.closed and statement.said.id not in entry.sources:
             return False
-        return all(holds(text, normal(each.text)) for each in statement.identifiers)
+        whole = {normal(each.text) for each in claim.identifiers}
+        return all(normal(each.text) in whole if each.strong else holds(text, normal(each.text)) for each in statement.identifiers)
 
     def misrendered(self, statement: Statement, among: Iterable[int]) -> Entry | None:
         """Of these entries, one that stands on the statement's message and says less than half something else."""
@@ -133,8 +134,6 @@ def enforced(
         if before is not None:
             unsettled.remove(before.number)
             entry = word_for_word(before, statement)
-        elif (last := result.get(free - 1)) is not None and free - 1 in weights and _goes_on(last, statement):
-            entry = replace(last, text=f"{last.text} {statement.text}")
         else:
             entry = entry_of(statement, free)
             free += 1
@@ -144,10 +143,30 @@ def enforced(
     return Enforced(result, weights)
 
 
-def _goes_on(last: Entry, statement: Statement) -> bool:
-    """Whether a statement may share the line of the one before it: of one message, one kind and one certainty."""
-    same = last.kind == statement.kind and last.certainty == statement.certainty and len(last.text) + len(statement.text) < LONGEST_LINE
-    return same and last.sources == tuple(each.id for each in sources(statement))
+def joined(entries: Mapping[int, Entry], fresh: Container[int], weight: Callable[[Entry], int]) -> tuple[Entry, ...]:
+    """The entries, those new ones that must survive and stand on one message in one line where they may share it: a line's head is dear.
+
+    fresh: the numbers of new entries. weight: how much an entry binds.
+    """
+    result: list[Entry] = []
+    open_line = False
+    for entry in entries.values():
+        new = entry.number in fresh and weight(entry) >= MUST
+        if new and open_line and _share(result[-1], entry):
+            last = result.pop()
+            entry = replace(last, kind=entry.kind if last.kind == "fact" else last.kind, text=f"{last.text} {entry.text}")
+        result.append(entry)
+        open_line = new
+    return tuple(result)
+
+
+def _share(last: Entry, entry: Entry) -> bool:
+    """Whether two entries may share a line: of one message, kind and certainty. A fact goes with everything."""
+    if len(last.text) + len(entry.text) >= LONGEST_LINE or last.reason or "narrative" in (last.kind, entry.kind):
+        return False
+    if last.kind != entry.kind and "fact" not in (last.kind, entry.kind):
+        return False
+    return (last.sources, last.certainty, last.speaker, last.status) == (entry.sources, entry.certainty, entry.speaker, entry.status)
 
 
 def entry_of(statement: Statement, number: int) -> Entry:
@@ -158,21 +177,25 @@ def entry_of(statement: Statement, number: int) -> Entry:
 
 # What leaves first -----------------------------------------------------------------------------------------------
 
-LEAST_BINDING: dict[Kind, int] = {
-    "constraint": 40,
-    "correction": 38,
-    "goal": 36,
-    "task": 36,
-    "request": 34,
-    "decision": 34,
-    "next_step": 32,
-    "promise": 30,
-    "error": 28,
-    "preference": 26,
-    "question": 22,
-    "identifier": 20,
-}
-"""What an entry weighs at least by its kind, whatever its words say: the summariser may know better."""
+BINDING_KINDS: frozenset[Kind] = frozenset(
+    {
+        "constraint",
+        "correction",
+        "goal",
+        "task",
+        "request",
+        "decision",
+        "next_step",
+        "promise",
+        "error",
+        "preference",
+        "question",
+        "identifier",
+    }
+)
+"""Kinds that have to survive whatever their words say: the summariser may know better. Which of them leave first is told by the words."""
+LEAST = 12
+"""What an entry of such a kind weighs at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +225,7 @@ def fitted(entries: Sequence[Entry], budget: int, cost: Callable[[Entry], int], 
 
 
 def binding(entry: Entry, now: float, weight: int | None = None) -> int:
-    """How long an entry stays when there is not enough room; `MUST` or more: it has to survive.
+    """How long an entry stays when there is not enough room.
 
     The narrative leaves first, then what is closed. now: seconds since the epoch; what was to be by then binds less. weight: of its
     words, None where it is not known yet.
@@ -213,9 +236,11 @@ def binding(entry: Entry, now: float, weight: int | None = None) -> int:
         return 1
     if weight is not None:
         return weight
-    then, weight = (weight_of(entry.text, entry.speaker, entry.date, at) for at in (entry.date, now))
-    return weight if weight < then else max(LEAST_BINDING.get(entry.kind, 0), weight)
+    weight = weight_of(entry.text, entry.speaker, entry.date, now)
+    return max(weight, LEAST) if entry.kind in BINDING_KINDS else weight
 
 
 def must(entry: Entry) -> bool:
-    return binding(entry, entry.date) >= MUST
+    """Whether an entry has to survive."""
+    open_and_told = entry.kind != "narrative" and not entry.closed
+    return open_and_told and (entry.kind in BINDING_KINDS or weight_of(entry.text, entry.speaker, entry.date, entry.date) >= MUST)

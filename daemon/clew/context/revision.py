@@ -99,8 +99,13 @@ def revising(
         yield
     revised = yield from contract.enforced(draft.entries, draft.fresh, draft.free, draft.claims, draft.evidence)
     now = max((each.at for each in heard.said), default=0.0)
-    entries = tuple(revised.entries.values()) or _glimpse(heard.said, size)
-    fits = _fitted(entries, size, lambda entry: contract.binding(entry, now, revised.weights.get(entry.number)))
+
+    def weight(entry: Entry) -> int:
+        return contract.binding(entry, now, revised.weights.get(entry.number))
+
+    fresh = revised.entries.keys() - {entry.number for entry in ledger}
+    entries = contract.joined(revised.entries, fresh, weight) or _glimpse(heard.said, size)
+    fits = _fitted(entries, size, weight)
     yield
     return _numbered(ledger, fits.kept), draft.report(fits)
 

@@ -214,11 +214,9 @@ def _weigh(each: Statement, answered: bool) -> Statement:
     words = len(each.stems)
     if each.said.role == "tool":
         kind, weight = weighing.resulted(each.does, each.identifiers, failed=each.said.failed)
-    elif each.said.role == "assistant":
-        kind, weight = weighing.replied(each.text, each.does, each.identifiers, each.certainty, words)
     else:
-        kind, weight = weighing.told(each.text, each.does, each.identifiers, each.certainty, words)
-        if answered and kind in ("question", "request", "task"):
+        kind, weight = weighing.weigh(each.text, each.does, each.identifiers, each.certainty, words, each.said.role)
+        if answered and each.said.role == "user" and kind in ("question", "request", "task"):
             weight *= 0.5
     heavy = max(int(weight), min(words, 12))
     return Statement(each.said, each.text, each.does, each.identifiers, each.stems, each.certainty, kind, heavy, each.also)

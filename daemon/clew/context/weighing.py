@@ -1,4 +1,8 @@
-"""How much a sentence binds: what it does, what exact things are in it, who says it. Pure."""
+"""How much a sentence binds: what it does, what exact things are in it, who says it. Pure.
+
+The points are logarithms of odds, eight to a factor of e, and add up. They were fitted by logistic regression to the sentences of the
+shipped corpus, those of its key against all others, then rounded; what the corpus has too little of was set to what is like it.
+"""
 
 from __future__ import annotations
 
@@ -8,66 +12,91 @@ from clew.context import phrases
 from clew.context.identifiers import Identifier
 from clew.context.identifiers import Kind as IdentifierKind
 from clew.context.ledger import Certainty, Kind
+from clew.messages import Role
 
 MUST = 18
 """Weight from which a statement has to survive; below it stands what is worth a line where there is room."""
 
-_ACTS: tuple[tuple[int, Kind, int, int], ...] = (
-    (phrases.PROHIBITION, "constraint", 60, 38),
-    (phrases.CORRECTION, "correction", 56, 20),
-    (phrases.DECISION, "decision", 50, 20),
-    (phrases.TASK, "task", 44, 18),
-    (phrases.DUTY, "constraint", 42, 22),
-    (phrases.LIMITS, "constraint", 40, 20),
-    (phrases.PREFERENCE, "preference", 40, 20),
-    (phrases.OPEN, "question", 36, 20),
-    (phrases.GOAL, "goal", 34, 12),
-    (phrases.ERROR, "error", 26, 12),
-    (phrases.NAMING, "fact", 20, 10),
+_ACTS: tuple[tuple[int, Kind, int], ...] = (
+    (phrases.PROHIBITION, "constraint", 38),
+    (phrases.CORRECTION, "correction", 22),
+    (phrases.DECISION, "decision", 16),
+    (phrases.TASK, "task", 20),
+    (phrases.DUTY, "constraint", 16),
+    (phrases.LIMITS, "constraint", 11),
+    (phrases.PREFERENCE, "preference", 11),
+    (phrases.PROHIBITION << phrases.HINT, "constraint", 10),
+    (phrases.OPEN, "question", 8),
+    (phrases.GOAL, "goal", 8),
+    (phrases.ERROR, "error", 14),
+    (phrases.DUTY << phrases.HINT, "constraint", 6),
+    (phrases.CORRECTION << phrases.HINT, "correction", 4),
+    (phrases.DECISION << phrases.HINT, "decision", 4),
+    (phrases.LIMITS << phrases.HINT, "constraint", 3),
+    (phrases.PREFERENCE << phrases.HINT, "preference", 2),
+    (phrases.OPEN << phrases.HINT, "question", 2),
+    (phrases.NAMING, "fact", 2),
+    (phrases.TASK << phrases.HINT, "task", 6),
+    (phrases.GOAL << phrases.HINT, "goal", 3),
+    (phrases.ERROR << phrases.HINT, "error", 3),
+    (phrases.NAMING << phrases.HINT, "fact", 1),
 )
-"""(what it does, the kind that this makes it, its weight, the weight of a mere hint at it), most binding first."""
+"""(what a sentence does, the kind that this makes it, its points), the most telling first: the first that is there names the kind."""
+_MOODS: tuple[tuple[int, int], ...] = (
+    (phrases.NEGATION, 5),
+    (phrases.REASON, 10),
+    (phrases.PROMISE, 7),
+    (phrases.PROMISE << phrases.HINT, 4),
+    (phrases.WHEN, 8),
+    (phrases.UNTIL, 5),
+    (phrases.DEADLINE, 2),
+    (phrases.OBJECTION, 4),
+    (phrases.PAST, -8),
+)
+"""What makes no kind by itself, and its points."""
 _FADING = phrases.PROHIBITION | phrases.DUTY | phrases.LIMITS
 """What a hint in a sentence about the past says nothing of."""
 _EXACT: dict[IdentifierKind, int] = {
-    "url": 48,
-    "email": 48,
-    "path": 48,
-    "id": 48,
-    "version": 48,
-    "money": 48,
-    "date": 38,
-    "time": 34,
-    "quantity": 30,
-    "quote": 18,
-    "word": 18,
+    "url": 34,
+    "email": 34,
+    "path": 34,
+    "id": 34,
+    "version": 34,
+    "date": 26,
+    "money": 25,
+    "quantity": 24,
+    "time": 18,
     "number": 14,
-    "name": 8,
+    "word": 8,
+    "quote": 6,
+    "name": 4,
 }
-PASSED = 0.35
-"""What remains of the weight of a statement about a time that is over."""
-_LONG_NUMBER = 28
-_QUESTION = 18
+_LONG_NUMBER = 26
 _LIKE_AN_ID = 6
 """Digits from which a number is one that nobody counts to: of an account, a telephone, an order."""
-_MOST_EXACT = 70
+_FURTHER = 0.3
+"""The part of the points of each identifier but the strongest."""
+_MOST_EXACT = 50
+_UNSURE: dict[Certainty, int] = {"said": 0, "guessed": 19, "hypothetical": 16, "asked": 0}
+_ENOUGH_TO_GUESS = 5
+"""Content words of a guess that is about something."""
+_PERSON, _ASSISTANT, _TOOL = -2, -24, -20
+"""Where somebody's words begin."""
+_CONTENT = 26
+"""Points of a sentence with `_ENOUGH` content words or more, fewer in proportion."""
+_ENOUGH = 8
+_FEW, _BREVITY = 4, 4
+"""Words below which a sentence is an exclamation or an answer, more often than not, and what that costs it."""
 _FREE_LENGTH = 140
 """Characters of a sentence from which it weighs less the longer it gets: its room is that of others."""
-_FULL_WORDS = 6
-"""Words of a sentence that may bind in full: shorter ones are exclamations, more often than not."""
+_TELLING = 4
+"""Points, content aside, from which a sentence may have to survive: many words alone are no reason."""
+_PAIRS = 2.5
+"""Pairs of characters of an unspaced script that tell as much as a content word."""
 _CJK_CHARS = 2
 """Characters of an unspaced script that count as a word."""
-
-
-def exact(identifiers: Sequence[Identifier]) -> float:
-    """The weight of identifiers: that of the strongest, and a part of the others."""
-    weights = sorted((_weight(each) for each in identifiers), reverse=True)
-    return min(weights[0] + 0.3 * sum(weights[1:]), _MOST_EXACT) if weights else 0.0
-
-
-def _weight(each: Identifier) -> int:
-    if each.kind == "number" and (digits := sum(map(str.isdigit, each.text))) > 2:
-        return _LONG_NUMBER if digits < _LIKE_AN_ID else _EXACT["id"]
-    return _EXACT[each.kind]
+PASSED = 0.35
+"""What remains of the weight of a statement about a time that is over."""
 
 
 def length(text: str) -> int:
@@ -76,23 +105,34 @@ def length(text: str) -> int:
     return len(text.split()) + unspaced // _CJK_CHARS
 
 
-def acts(text: str, does: int, identifiers: Sequence[Identifier]) -> tuple[Kind, float]:
-    """What a sentence is by what it does, and how much that binds."""
-    hints = does & ~(_FADING << phrases.HINT) if does & phrases.PAST else does
-    found = [(weight, kind) for bit, kind, weight, _ in _ACTS if hints & bit]
-    found += [(hint, kind) for bit, kind, _, hint in _ACTS if hints & bit << phrases.HINT and not hints & bit]
-    if does & phrases.OBJECTION and not any(kind == "correction" for _, kind in found):
-        found.append((24, "correction"))
+def exact(identifiers: Sequence[Identifier]) -> float:
+    """The points of identifiers: those of the strongest, and a part of the others."""
+    points = sorted(map(_points, identifiers), reverse=True)
+    return min(points[0] + _FURTHER * sum(points[1:]), _MOST_EXACT) if points else 0.0
+
+
+def _points(each: Identifier) -> int:
+    if each.kind == "number" and (digits := sum(map(str.isdigit, each.text))) > 2:
+        return _LONG_NUMBER if digits < _LIKE_AN_ID else _EXACT["id"]
+    return _EXACT[each.kind]
+
+
+def acts(does: int, identifiers: Sequence[Identifier]) -> tuple[Kind, float]:
+    """What a sentence is by what it does, and the points of that."""
+    does &= ~(_FADING << phrases.HINT) if does & phrases.PAST else -1
+    for bit, _, _ in _ACTS:
+        if does & bit:
+            does &= ~(bit << phrases.HINT)
+    found = [(kind, points) for bit, kind, points in _ACTS if does & bit]
+    total = sum(points for _, points in found) + sum(points for bit, points in _MOODS if does & bit)
+    kinds = [kind for kind, _ in found]
     if does & phrases.NEGATION and _contrasted(identifiers):
-        found.append((50, "correction"))
-    if does & phrases.NEGATION and does & phrases.UNTIL and not does & phrases.PAST:
-        found.append((36, "constraint"))
-    found.sort(key=lambda each: -each[0])
-    if not found:
-        return "fact", 0.0
-    weights = [weight for weight, _ in found]
-    full = weights[0] + 0.4 * sum(weights[1:2]) + 0.2 * sum(weights[2:])
-    return found[0][1], full * min(1.0, length(text) / _FULL_WORDS)
+        return "correction" if "constraint" not in kinds[:1] or not does & phrases.PROHIBITION else kinds[0], total + 10
+    if not kinds and does & phrases.OBJECTION:
+        return "correction", total
+    if not does & phrases.PAST and does & phrases.NEGATION and does & phrases.UNTIL and kinds[:1] in ([], ["fact"]):
+        return "constraint", total + 8
+    return (kinds[0] if kinds else "fact"), total
 
 
 def _contrasted(identifiers: Sequence[Identifier]) -> bool:
@@ -110,53 +150,57 @@ def fades(does: int, kind: Kind, identifiers: Sequence[Identifier]) -> tuple[boo
     return vague and not named, named
 
 
-def told(text: str, does: int, identifiers: Sequence[Identifier], certainty: Certainty, words: int) -> tuple[Kind, float]:
-    """Kind and weight of what a person said. words: of content, in the sentence."""
-    kind, weight = acts(text, does, identifiers)
-    weight += exact(identifiers)
+def weigh(text: str, does: int, identifiers: Sequence[Identifier], certainty: Certainty, stems: int, role: Role) -> tuple[Kind, float]:
+    """Kind and weight of a sentence. stems: of its content words, or pairs of characters where words are not parted."""
+    words = stems / (_PAIRS if phrases.CJK.search(text) else 1)
+    kind, points = acts(does, identifiers)
+    if role == "user":
+        base, (kind, more) = _PERSON, _told(kind, does, certainty, words)
+    else:
+        base, (kind, more) = _ASSISTANT, _replied(kind, does, identifiers, certainty)
+        points /= 2
+    told = points + exact(identifiers) + more
+    weight = base + told + _CONTENT * min(words / _ENOUGH, 1.0)
+    weight -= max(0, len(text) - _FREE_LENGTH) / 8 if length(text) >= _FEW else _BREVITY
+    return kind, weight if told >= _TELLING else min(weight, MUST - 1)
+
+
+def _told(kind: Kind, does: int, certainty: Certainty, words: float) -> tuple[Kind, float]:
+    """Kind of what a person said, by all that it does, and its further points."""
+    more = _UNSURE[certainty] * min(words / _ENOUGH_TO_GUESS, 1.0)
     promised = phrases.does(does, phrases.PROMISE)
     if promised and does & phrases.REASON and kind in ("fact", "goal", "task"):
-        kind, weight = "decision", weight + 40
+        kind, more = "decision", more + 10
     elif does & phrases.REASON and does & phrases.NEGATION and kind == "fact":
-        kind, weight = "decision", weight + 24  # this and not that, because
+        kind, more = "decision", more + 4  # this and not that, because
     elif promised and does & phrases.WHEN and kind in ("fact", "goal"):
-        kind, weight = "task", weight + 26
+        kind, more = "task", more + 10
     elif does & phrases.DEADLINE and not does & phrases.PAST and kind in ("fact", "goal"):
-        kind, weight = "task", weight + 24
+        kind, more = "task", more + 6
     elif does & (phrases.WHEN | phrases.DEADLINE) and kind == "task":
-        weight += 14
-    if does & phrases.REASON and weight:
-        weight += 10
-    if certainty in ("guessed", "hypothetical"):
-        weight += (34 if certainty == "hypothetical" else 22) * min(1.0, length(text) / _FULL_WORDS)
-    if does & phrases.NEGATION and kind not in ("constraint", "correction"):
-        weight += 4 if does & phrases.PAST else 10
-    if certainty == "asked":
-        binds = kind in ("constraint", "correction") or (kind == "task" and bool(does & phrases.TASK))
-        kind = "request" if kind == "task" else kind if binds else "question"
-        weight = weight * (0.7 if binds else 0.4) + (_QUESTION if kind == "question" and words > 2 else 0)
-    if words < 2 and not identifiers:
-        weight *= 0.3
-    return kind, weight - max(0, len(text) - _FREE_LENGTH) / 8
+        more += 3
+    if certainty == "asked" and kind not in ("constraint", "correction"):
+        binds = kind == "task" and does & phrases.TASK
+        kind, more = ("request" if kind == "task" else "question"), more - (0 if binds else 2)
+    return kind, more
 
 
-def replied(text: str, does: int, identifiers: Sequence[Identifier], certainty: Certainty, words: int) -> tuple[Kind, float]:
+def _replied(kind: Kind, does: int, identifiers: Sequence[Identifier], certainty: Certainty) -> tuple[Kind, float]:
     """The same of what the assistant said: its promises, what it did and found; its opinions weigh little."""
-    kind, weight = acts(text, does, identifiers)
-    weight = 0.5 * weight + (0.8 if len(text) < _FREE_LENGTH else 0.6) * exact(identifiers)
-    if does & phrases.PROMISE and words > 1:
-        kind, weight = "promise", weight + 24
-    elif phrases.does(does, phrases.DONE) and identifiers:
-        kind, weight = "outcome", weight + 8
-    elif kind not in ("error", "decision", "constraint"):
-        kind = "fact"
     if certainty == "asked":
-        kind, weight = "question", weight * 0.3
-    return kind, weight - max(0, len(text) - _FREE_LENGTH) / 8
+        return "question", -10.0
+    more = 10.0 if identifiers else 0.0
+    if does & phrases.PROHIBITION:
+        more += 14  # what it warns of
+    if does & phrases.PROMISE:
+        return "promise", more + (22 if does & (phrases.WHEN | phrases.UNTIL | phrases.DEADLINE) else 12)
+    if phrases.does(does, phrases.DONE) and identifiers:
+        return "outcome", more + 4
+    return (kind if kind in ("error", "decision", "constraint") else "fact"), more
 
 
 def resulted(does: int, identifiers: Sequence[Identifier], *, failed: bool) -> tuple[Kind, float]:
-    """The same of a line of a tool's result."""
+    """Kind and weight of a line of a tool's result."""
     if failed or (phrases.does(does, phrases.ERROR) and identifiers):
         return "error", 30.0 if failed else 26.0
-    return "outcome", 0.4 * exact(identifiers)
+    return "outcome", max(0.0, _TOOL + exact(identifiers))
