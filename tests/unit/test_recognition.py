@@ -3,7 +3,8 @@
 import pytest
 
 from clew.context.ledger import Certainty
-from clew.context.survival import Said, Statement, heard
+from clew.context.phrases import GOAL
+from clew.context.survival import OPENING, Said, Statement, heard
 from tests.threads import START
 
 
@@ -111,3 +112,28 @@ def test_only_an_answer_that_chooses_or_gives_a_figure_is_kept_with_its_question
     ):
         story = statements(question, answer, roles=("assistant", "user"))[-1]
         assert (story.text, story.must) == (answer, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We're moving the library out of the old school.",
+        "The hall has to be painted by 3 May.",
+        "Wir wollen bis zum 1. Juni umgezogen sein.",
+        "On veut être à Gand le 4 mai.",
+        "Quiero que la casa esté lista el 9 de mayo.",
+        "Do końca maja chcę mieć nowy rower.",
+        "我想在五月开一家书店。",
+        "五月三日までに新しい店を開きたいです。",
+    ],
+)
+def test_what_is_wanted_at_the_beginning_of_a_session_is_its_goal(text: str) -> None:  # P18
+    (statement,) = heard([Said(text, "Ada", "user", "m1", OPENING, START)]).statements
+    assert statement.does & GOAL
+
+
+def test_a_date_named_later_is_no_goal() -> None:
+    text = "The hall has to be painted by 3 May."
+    (early,), (late,) = (heard([Said(text, "Ada", "user", "m1", place, START)]).statements for place in (OPENING, OPENING + 1))
+    assert early.does & GOAL
+    assert not late.does & GOAL

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from clew.context import phrases, weighing
+from clew.context import clauses, phrases, weighing
 from clew.context.dates import passed
 from clew.context.identifiers import Identifier, identifiers
 from clew.context.ledger import Certainty, Kind
@@ -27,6 +27,8 @@ MAX_CHARS = 20_000
 """Characters of one message that are looked through, half of them from each end."""
 MAX_SENTENCES = 120
 """Sentences of one message that are looked at, from its beginning and its end."""
+OPENING = 5
+"""The first messages of a session, in which people say what it is for."""
 STEP = 20
 MAX_STATEMENTS = 40
 """Statements of one message that must survive, the weightiest."""
@@ -132,6 +134,7 @@ def hearing(conversation: Iterable[Said]) -> Steps[Heard]:
                 yield
     joined = [_answering(found, place, each) for place, each in enumerate(told)]
     joined = [_joined(each) if source.role != "tool" else each for source, each in zip(told, joined, strict=True)]
+    joined = [list(map(_aiming, each)) if _opens(source) else each for source, each in zip(told, joined, strict=True)]
     now = max((each.at for each in told), default=0.0)
     statements: list[Statement] = []
     for place in range(len(joined)):
@@ -162,7 +165,7 @@ def _spoken(counts: Iterable[Mapping[int, int]]) -> int:
 
 
 def _statement(source: Said, text: str, within: int) -> Statement:
-    does = phrases.read(text, within)
+    does = clauses.read(text, within)
     asked = bool(_ASKED.search(text))
     certainty: Certainty = "asked" if asked else _certainty(does)
     return Statement(source, text, does, tuple(identifiers(text)), content(text), certainty)
@@ -230,6 +233,17 @@ def _weightiest(each: Sequence[Statement]) -> Sequence[Statement]:
     return [replace(statement, weight=MUST - 1) if place in light else statement for place, statement in enumerate(each)]
 
 
+def _opens(source: Said) -> bool:
+    return source.role == "user" and 0 < source.place <= OPENING
+
+
+def _aiming(each: Statement) -> Statement:
+    """A statement at the beginning of a session: what is wanted, or is to be by a day, is what the session is for."""
+    dated = each.does & phrases.DEADLINE or any(identifier.kind == "date" for identifier in each.identifiers)
+    aims = each.certainty == "said" and (dated or phrases.does(each.does, phrases.GOAL))
+    return replace(each, does=each.does | phrases.GOAL) if aims else each
+
+
 # Sentences that belong together ----------------------------------------------------------------------------------
 
 
@@ -237,8 +251,9 @@ def _joined(own: Sequence[Statement]) -> list[Statement]:
     """The statements of a message, those that say nothing without the one before them joined with it."""
     found: list[Statement] = []
     for each in own:
-        if found and _leans(each, found[-1]):
-            found[-1] = _both(found[-1], each)
+        both = _both(found[-1], each) if found and _leans(each, found[-1]) else None
+        if both is not None and both.text in " ".join(each.said.text.split()):  # nothing stood between them
+            found[-1] = both
         else:
             found.append(each)
     return found

@@ -98,6 +98,9 @@ ones, such as `may be`, guess or permit; LEAVE verbs forbid together with a nega
 BECAUSE: it is the reason of that."""
 _BITS = tuple(1 << place for place in range(len(CATEGORIES)))
 _OPENINGS = REFERS | BECAUSE
+CLASSES = ("finite", "copula", "denial", "joins", "only", "none", "leading", "object", "adverb")
+"""Classes of words: verbs that a sentence turns on and the pronouns in front of them; forms of `to be`; `not`; what may stand in front
+of it; `only`; `no`; what may follow a `not` that denies no verb; what follows a bare verb; what looks like one and is none."""
 HINT = 32
 """A bit moved up by so many places: the sentence only hints at it."""
 
@@ -144,6 +147,7 @@ def words(text: str) -> tuple[str, ...]:
 _MOODS = CONDITION | CONDITIONAL | PAST | WHEN | UNTIL | DEADLINE | RECURRING
 """What a word says of its sentence even inside a phrase."""
 
+_HINTED_RULE = (PROHIBITION | DUTY | LIMITS) << HINT
 _DENYING = NEGATION | PROHIBITION | PROHIBITION << HINT
 _PERMITTING = NEGATION | LIMITS | CONDITION
 """In front of a POSSIBLE word, what makes a permission of it: `nobody may be`, `only members may have`, `they ask if it may be`."""
@@ -167,11 +171,15 @@ class _Tables:
         self.longer: dict[str, dict[str, list[Longer]]] = defaultdict(lambda: defaultdict(list))
         self.openings: dict[str, list[Longer]] = defaultdict(list)
         self.common: dict[str, int] = {}
+        self.classes: dict[str, dict[str, int]] = {name: {} for name in CLASSES}
         self.numbers: set[str] = set()
         self.large: set[str] = set()
         for place, language in enumerate(languages):
             for word in words(language["common"]):
                 self.common[word] = self.common.get(word, 0) | 1 << place
+            for name, members in self.classes.items():
+                for word in words(language.get(name, "")):
+                    members[word] = members.get(word, 0) | 1 << place
             numbers = words(language["numbers"])
             self.numbers.update(numbers)
             self.large.update(numbers[_SMALL_NUMBERS:])
@@ -287,25 +295,39 @@ def is_number(word: str) -> bool:
     return word in NUMBERS
 
 
+def is_a(word: str, name: str, within: int) -> bool:
+    """Whether a folded word is in one of the `CLASSES`, in one of the languages."""
+    return bool(_TABLES.classes[name].get(word, 0) & within)
+
+
+@lru_cache(maxsize=64)
+def clauses(sentence: str) -> tuple[tuple[str, ...], ...]:
+    """The folded words of each clause."""
+    return tuple(tuple(_WORD.findall(clause)) for clause in _CLAUSE.split(fold(sentence)))
+
+
 def read(sentence: str, within: int) -> int:
     """What a sentence does, as bits of the categories. within: the languages whose words count (`likely`)."""
-    found = 0
-    if CJK.search(sentence):
-        found = _read_pieces(sentence)
+    found = _of_now(_read_pieces(sentence)) if CJK.search(sentence) else 0
     front = _SENTENCE_START
-    for clause in _CLAUSE.split(fold(sentence)):
-        tokens = _WORD.findall(clause)
-        found |= _read_clause(tokens, within, front)
+    for tokens in clauses(sentence):
+        found |= _of_now(_read_clause(tokens, within, front))
         if front == _SENTENCE_START:
             found |= _opening(tokens, within)
         front = _CLAUSE_START if tokens else front
+    if found & _HINTED_RULE:
+        found &= ~PAST
     return found | NEGATION if does(found, PROHIBITION) else found
+
+
+def _of_now(found: int) -> int:
+    """What a clause does, less the rule that it only hints at where it tells of the past: `he never came`, `she only smiled`."""
+    return found & ~_HINTED_RULE if found & PAST else found
 
 
 def denials(text: str, within: int) -> int:
     """How often a text denies something: its words, phrases or pieces that do."""
-    clauses = map(_WORD.findall, _CLAUSE.split(fold(text)))
-    negating = sum(bool(bits & _DENYING) for clause in clauses for bits in _parts(clause, within, _CLAUSE_START))
+    negating = sum(bool(bits & _DENYING) for clause in clauses(text) for bits in _parts(clause, within, _CLAUSE_START))
     if CJK.search(text):
         place = 1 if _HIRAGANA_OR_KATAKANA.search(text) else 0
         negating += len(_NEGATIONS[place].findall(_IDLE[place].sub("", text)))

@@ -70,4 +70,12 @@ PHRASES = {
     "refers": """, dat is, dat mag, dat moet, die mag, die mogen, die moet, die moeten, het mag, het moet, ze mogen,
         ze moeten, dit""",
     "because": ", want, omdat, de reden",
+    "finite": """is zijn was waren heeft hebben heb had hadden wordt worden werd kan kunnen moet moeten mag mogen wil willen gaat komt
+        ik je hij zij ze wij we er het""",
+    "copula": "is zijn was waren",
+    "denial": "niet nooit",
+    "joins": "en maar dus",
+    "only": "alleen slechts pas",
+    "none": "geen niets",
+    "leading": "de het een in op aan bij met naar van voor om uit over onder tot mijn jouw zijn haar ons die dat deze dit als",
 }

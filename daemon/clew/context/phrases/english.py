@@ -56,7 +56,8 @@ PHRASES = {
     "preference": """prefer*, ?i like, ?i love, ?i hate, i dislike, favourite, favorite, allergic, allergy, can t stand, i d rather,
         ?i enjoy, vegetarian, vegan, intoleran*, ?likes, ?loves, ?hates""",
     "goal": """?goal, ?aim, objective, ?i want to, we want to, ?i d like to, we d like to, ?trying to, the plan is, the project is,
-        planning to, i m planning, we re planning, ?help me, ?working on, ?purpose""",
+        planning to, i m planning, we re planning, ?help me, ?working on, ?purpose, ?^we re *ing, ?^i m *ing, ?^we are *ing, ?^i am *ing,
+        ?we have to, ?i have to""",
     "reason": """because, so that, due to, reason, that s why, since, therefore, otherwise, in order to, as we, as it, as i""",
     "done": """done, finished, completed, complete, fixed, resolved, solved, booked, sent, paid, works now, merged, closed, cancelled,
         canceled, bought, ordered, delivered, ready, submitted, sorted, installed, uploaded, signed, arrived, went through""",
@@ -103,4 +104,20 @@ PHRASES = {
     "refers": """, it, they, those, these, that is, that s, that must, that may, that has, this is, this must,
         this may, he must, she must, he may, she may""",
     "because": ", because, that s because, that is because, the reason is, reason",
+    "finite": """is are am was were be been have has had do does did will would can could should may might must shall i you we they he
+        she it there who which that let s re ve ll d m isn aren don doesn didn won want wants need needs""",
+    "copula": "is are s re was were wasn isn aren weren",
+    "denial": "not never wasn isn aren weren doesn didn don",
+    "joins": "and so but also",
+    "only": "only just",
+    "none": "no nothing",
+    "leading": "the a an in on at to for from with by of my your his her our their its this that these those as before after until",
+    "object": """the a an my your our his her their its it them him me us this that these those all every each both everything
+        everybody everyone""",
+    "adverb": """half quite such almost even nearly yesterday once perhaps maybe both though although while until since because whether
+        unless like only tomorrow hardly besides despite inside outside behind below beneath under above along across around between
+        against during within without via per plus minus not never always sometimes often usually then than rather instead apart thank
+        thanks well right meanwhile hence thus everywhere found gave hung left told took made got brought bought sold went came saw said
+        sent kept lost held built paid met ran sat stood thought felt broke chose drove wrote wore fell knew grew drew threw caught taught
+        fought spent its thats theres im nah ok okay oh good nice fine great sure first second third last next consider beside""",
 }

@@ -74,7 +74,8 @@ PHRASES = {
     "naming": """s appelle, appelé, appelée, nommé, nommée, mon nom, je m appelle, habite, habitons, né le, née le, anniversaire, adresse,
         numéro, se trouve, coûte, appartient, tourne sur, stocké, au total, pèse, ?ma femme, ?mon mari, ?ma fille, ?mon fils, ?ma mère,
         ?mon père, ?ma sœur, ?mon frère, ?travaille, ?coûtent, ?mesure""",
-    "past": "était, étaient, avait, avaient, ai, as, a été, ont été, avons, n ai jamais",
+    "past": """était, étaient, avait, avaient, ai, as, a été, ont été, avons, n ai jamais, nous avons, ils ont, elles ont, il a, elle a,
+        on a, j ai, l a, m a, t a, lui a, n ont, n a""",
     "until": "avant, tant que, jusqu, sans",
     "deadline": """d ici, d ici là, avant le, avant fin, avant la fin, pour le, au plus tard, avant ce soir, avant demain, avant lundi,
         avant mardi, avant mercredi, avant jeudi, avant vendredi, avant samedi, avant dimanche, d ici lundi, d ici mardi,
@@ -86,4 +87,13 @@ PHRASES = {
     "refers": """, ça, cela, il doit, elle doit, ils doivent, elles doivent, c est, ce sont, celui, celle, ceux,
         celles, il ne doit, elle ne doit, ils ne doivent, elles ne doivent""",
     "because": ", car, parce que, c est que, la raison, puisque",
+    "finite": """est sont était étaient a ont avait avaient ai as sera seront fait va vont peut peuvent doit doivent faut je tu il
+        elle on nous vous ils elles j y veut veux""",
+    "copula": "est sont était étaient c ce",
+    "denial": "pas non jamais",
+    "joins": "et mais donc",
+    "only": "seulement juste que",
+    "none": "aucun aucune rien",
+    "leading": """le la les l un une des du de d à au aux en dans sur pour par avec chez avant après plus pas comme mon ma mes ton ta
+        tes son sa ses ce cette""",
 }

@@ -93,4 +93,17 @@ PHRASES = {
         ist, das sind, der darf, der muss, der soll, er darf, er muss, sie darf, sie muss, es darf, es muss, dies*,
         den darf, den dürfen, davon, dabei, dafür""",
     "because": ", weil, denn, der grund, nämlich, grund",
+    "finite": """ist sind bin bist war waren hat haben habe hast hatte hatten wird werden wurde wurden kann können konnte konnten muss
+        müssen musste soll sollen sollte darf dürfen will wollen wollte ich du er wir ihr man es gibt gab geht kommt macht steht liegt
+        möchte hätte wäre würde""",
+    "copula": "ist sind war waren",
+    "denial": "nicht nie niemals",
+    "joins": "und also aber",
+    "only": "nur bloß erst",
+    "none": "kein keine keinen keinem keiner nichts",
+    "leading": """der die das den dem des ein eine einen einem einer am im in an auf aus bei mit nach von vom zu zum zur für bis ab um
+        über unter vor mein meine dein deine wie""",
+    "object": "sie ihn mir uns mich dich bitte",
+    "adverb": """für ohne gegen um durch wegen mit bei zu von nach vor aus bis seit trotz außer heute gestern morgen jetzt hab habe hat
+        dann wie als ob weil dass wenn""",
 }

@@ -77,7 +77,7 @@ PHRASES = {
     "naming": """si chiama, mi chiamo, il mio nome, abito, abita, abitiamo, nato, nata, compleanno, indirizzo, numero è, si trova, costa,
         appartiene, in totale, pesa, misura, ?mia moglie, ?mio marito, ?mia figlia, ?mio figlio, ?mia madre, ?mio padre, ?mia sorella,
         ?mio fratello, ?lavora, ?costano, ?chiamat*""",
-    "past": "era, erano, fu, aveva, avevano, stato, stata, stati, ho, hanno, abbiamo",
+    "past": "era, erano, fu, aveva, avevano, stato, stata, stati, ho, hanno, abbiamo, *avano, *evano, *ivano, *arono, *erono",
     "until": "prima, finché, senza, fino",
     "deadline": "entro, entro il, prima del, al più tardi, per lunedì, per venerdì, per domani, scadenza",
     "recurring": "ogni, tutti i, tutte le, sempre, settimanal*",
@@ -85,4 +85,12 @@ PHRASES = {
     "leave": ", deve, devono, ?può, ?possono",
     "refers": ", questo, questi, quello, quelli, non deve, non devono, deve, devono",
     "because": ", perché, il motivo, la ragione",
+    "finite": "è sono era erano fu ha hanno aveva ho c sta stanno va vanno può possono deve devono io lui lei noi loro voglio vuole so",
+    "copula": "è sono era erano",
+    "denial": "non mai",
+    "joins": "e ma bensì",
+    "only": "solo soltanto solamente",
+    "none": "nessun nessuna nessuno niente",
+    "leading": """il lo la i gli le l un uno una di del della dei a al alla in nel nella con da dal per su sul mio mia tuo tua suo sua
+        questo quella come""",
 }

@@ -85,7 +85,7 @@ PHRASES = {
     "naming": """se llama, mi nombre, me llamo, vive en, vivo en, vivimos, nació, cumpleaños, dirección, número es, cuesta, pertenece, en
         total, pesa, mide, ?mi mujer, ?mi marido, ?mi hija, ?mi hijo, ?mi madre, ?mi padre, ?mi hermana, ?mi hermano, ?trabaja, ?cuestan,
         ?toma, ?está en, ?llamad*""",
-    "past": "era, eran, fue, fueron, había, estaba, estaban, he, ha sido, hemos, tenía",
+    "past": "era, eran, fue, fueron, había, estaba, estaban, he, ha sido, hemos, tenía, *aba, *aban, *aron, *ieron, *abamos",
     "until": "antes, hasta, sin, mientras",
     "deadline": "antes del, antes de, para el, a más tardar, como tarde, hasta el, antes de fin, para mañana, plazo",
     "recurring": "cada, todos los, todas las, siempre, diariamente, semanal*",
@@ -93,4 +93,13 @@ PHRASES = {
     "leave": ", debe, deben, debes, ?puede, ?pueden",
     "refers": ", eso, esto, esos, esas, estos, estas, no debe, no deben, debe, deben, tiene que, tienen que",
     "because": ", porque, es que, la razón, pues",
+    "finite": """es son era eran fue fueron está están estaba estaban ha han había he hay tiene tienen tenía va van puede pueden debe
+        deben yo tú él ella ellos quiero quiere soy estoy tengo sé""",
+    "copula": "es son era eran fue",
+    "denial": "no nunca",
+    "joins": "y pero sino",
+    "only": "solo sólo solamente",
+    "none": "ningún ninguna nada",
+    "leading": """el la los las un una unos unas a al de del en con por para sin sobre desde hasta mi mis tu tus su sus este esta ese
+        esa como""",
 }

@@ -1,0 +1,100 @@
+"""What a sentence does by how its clauses are built, in several languages."""
+
+import pytest
+
+from clew.context import clauses, phrases
+from clew.context.phrases import ALL, CORRECTION, DUTY, TASK
+
+
+def does(text: str) -> int:
+    return clauses.read(text, phrases.within(phrases.languages(text), ALL))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The lamp is green, not blue.",
+        "She was seven, not eight, when they moved.",
+        "Not Tromsø, she sailed to Bodø.",
+        "It isn't the neighbour's dog, it's the postman's.",
+        "He does not want a new bike, he wants new brakes for the old one.",
+        "we ordered four lamps not three",
+        "Es sind zwölf Fenster, nicht elf.",
+        "Er kommt am Montag, also nicht am Dienstag.",
+        "Le rendez-vous est au deuxième étage, pas au premier.",
+        "Ce n'est pas mon oncle, c'est mon cousin.",
+        "Le duele en las dos rodillas, no solo en la derecha.",
+        "No es el lunes, es el martes.",
+        "Il treno parte da Pisa, non da Lucca.",
+        "São cinco caixas, não quatro.",
+        "Het zijn zes dozen, niet vijf.",
+        "Spotkanie jest w piątek, a nie w czwartek.",
+        "Поезд идёт в Тверь, а не в Тулу.",
+        "会议是星期四,不是星期三。",
+        "集合は駅ではなく、港です。",
+    ],
+)
+def test_what_is_so_and_what_is_not_is_a_correction(text: str) -> None:  # P17
+    assert phrases.does(does(text), CORRECTION)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I slept well, not that it matters.",
+        "It's not far, we walked.",
+        "I don't know, I wasn't there.",
+        "Ich war müde, nicht wahr?",
+        "Estoy cansada, no quiero salir.",
+        "Sono stanca, non voglio uscire.",
+        "Jestem zmęczona, nie chcę wychodzić.",
+        "Я устала, не хочу гулять.",
+        "The bridge is closed.",
+    ],
+)
+def test_a_negation_alone_is_no_correction(text: str) -> None:
+    assert not does(text) & CORRECTION
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("Sweep the stairs before the guests come.", True),
+        ("Owen, return the ladder to the school.", True),
+        ("rinse it twice", True),
+        ("Sperren Sie bitte den Hof ab.", True),
+        ("Half the street was there.", False),
+        ("Yesterday the boiler stopped.", False),
+        ("left the ladder outside", False),
+        ("Seven the cat came in.", False),
+        ("Painting the fence took all day.", False),
+    ],
+)
+def test_a_bare_verb_with_what_it_is_done_to_is_a_command(text: str, command: bool) -> None:  # P17
+    assert phrases.does(does(text), TASK) is command
+
+
+@pytest.mark.parametrize(
+    ("text", "demand"),
+    [
+        ("Two signatures, from different people.", True),
+        ("no perfume anywhere near the bees", True),
+        ("linen thread only", True),
+        ("Keine Nägel im alten Gebälk.", True),
+        ("Ningún plástico en la cocina.", True),
+        ("Żadnych gwoździ w starych belkach.", True),
+        ("Four minutes, against nine by bus.", False),
+        ("Two dogs were in the yard.", False),
+        ("It was quiet in the yard.", False),
+        ("Quiet yard.", False),
+    ],
+)
+def test_a_demand_needs_no_verb(text: str, demand: bool) -> None:  # P17
+    assert bool(does(text) & (DUTY << phrases.HINT)) is demand
+
+
+def test_a_rule_beside_a_story_is_one_and_a_story_none() -> None:  # P17
+    rule = phrases.PROHIBITION << phrases.HINT
+    assert does("No dogs in the orchard, the farmer was very clear.") & rule
+    assert not does("He was never in the orchard.") & rule
+    assert not does("Jugaba solo con la pelota azul.") & (phrases.LIMITS << phrases.HINT)
