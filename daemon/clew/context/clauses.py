@@ -28,7 +28,7 @@ def read(sentence: str, within: int) -> int:
     clauses = [clause for clause in phrases.clauses(sentence) if clause]
     if not clauses:
         return found
-    if _corrects(clauses, within):
+    if any(phrases.has(clause, "denial") for clause in clauses) and _corrects(clauses, within):
         found |= phrases.CORRECTION
     if not phrases.does(found, phrases.TASK) and _commands(clauses, within):
         found |= phrases.TASK << phrases.HINT

@@ -300,6 +300,11 @@ def is_a(word: str, name: str, within: int) -> bool:
     return bool(_TABLES.classes[name].get(word, 0) & within)
 
 
+def has(clause: Sequence[str], name: str) -> bool:
+    """Whether a folded word of a clause is in one of the `CLASSES`, in whatever language."""
+    return not _TABLES.classes[name].keys().isdisjoint(clause)
+
+
 @lru_cache(maxsize=64)
 def clauses(sentence: str) -> tuple[tuple[str, ...], ...]:
     """The folded words of each clause."""
