@@ -119,6 +119,22 @@ New messages:
     assert [entry.text for entry in before] == ["Use port 8130."]
 
 
+def test_what_a_tool_answered_is_read_without_the_words_around_it() -> None:
+    text = """<new_messages>
+[#8 2026-11-30 12:51 assistant] I'll look.
+(called shell with {"command": "df -h"})
+[#9 2026-11-30 12:52 tool] (shell answered: /dev/sda1 40G
+/dev/sdb1 80G)
+[#10 2026-11-30 12:53 tool] (shell failed: no such file)
+</new_messages>"""
+    messages, _ = parse(text)
+    assert [(each.role, each.text.strip(), each.failed) for each in messages] == [
+        ("assistant", "I'll look.", False),
+        ("tool", "/dev/sda1 40G\n/dev/sdb1 80G", False),
+        ("tool", "no such file", True),
+    ]
+
+
 def material_of(before: str, *texts: str) -> Request:
     rows = [Message(f"id{n}", n, "user", (Text(text),), 1_796_000_000.0 + n, "ada", "Ada") for n, text in enumerate(texts, 1)]
     demoted = [Rendered("user", (row,), row.blocks) for row in rows]

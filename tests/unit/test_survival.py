@@ -110,6 +110,23 @@ def test_an_answered_question_weighs_less_than_an_open_one() -> None:  # P17
     assert answered.weight < noted.weight
 
 
+def test_a_rule_about_nothing_weighs_less_than_a_rule() -> None:  # P17
+    assert one("Don't start.").weight + 20 < one("Don't ever open the cellar door at night.").weight
+
+
+def test_who_said_it_counts_in_the_ledger_as_in_the_thread() -> None:  # P17
+    text = "Core 0: +41.0 °C, 10,214 assets found in /tank/photos"
+    for role, speaker in (("user", "Ada"), ("assistant", "assistant"), ("tool", "tool")):
+        assert weight_of(text, speaker, START, START) == one(text, role).weight
+    assert one(text).weight > one(text, "assistant").weight > one(text, "tool").weight
+
+
+def test_many_words_alone_are_no_reason_to_survive() -> None:
+    text = "We sat outside under the old chestnut tree, talked about school friends and laughed."
+    assert not one(text).must
+    assert one(f"{text} The key is under /etc/clew/key.pem").must
+
+
 def test_what_was_to_be_by_a_day_that_is_over_weighs_less() -> None:  # P17
     text = "Remind me on 2 June to pay the rent."
     at = START  # 28 May

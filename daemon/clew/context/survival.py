@@ -215,12 +215,9 @@ def _aged(each: Statement, now: float) -> Statement:
 
 def _weigh(each: Statement, answered: bool) -> Statement:
     words = len(each.stems)
-    if each.said.role == "tool":
-        kind, weight = weighing.resulted(each.does, each.identifiers, failed=each.said.failed)
-    else:
-        kind, weight = weighing.weigh(each.text, each.does, each.identifiers, each.certainty, words, each.said.role)
-        if answered and each.said.role == "user" and kind in ("question", "request", "task"):
-            weight *= 0.5
+    kind, weight = weighing.weigh(each.text, each.does, each.identifiers, each.certainty, words, each.said.role, failed=each.said.failed)
+    if answered and each.said.role == "user" and kind in ("question", "request", "task"):
+        weight *= 0.5
     heavy = max(int(weight), min(words, 12))
     return Statement(each.said, each.text, each.does, each.identifiers, each.stems, each.certainty, kind, heavy, each.also)
 
@@ -319,7 +316,7 @@ def _answering(found: Sequence[list[Statement]], place: int, source: Said) -> li
 
 def weight_of(text: str, speaker: str, at: float, now: float) -> int:
     """The weight of a text by itself, said by `speaker` at `at`, at the time `now` (seconds since the epoch)."""
-    weight, vague, named = _worth_of(text, speaker in ("assistant", "tool"))
+    weight, vague, named = _worth_of(text, "assistant" if speaker == "assistant" else "tool" if speaker == "tool" else "user")
     if (vague or named) and passed(named, at, now, vague=vague):
         return int(weight * weighing.PASSED)
     return weight
@@ -331,8 +328,8 @@ def forget() -> None:
 
 
 @lru_cache(maxsize=8192)
-def _worth_of(text: str, by_machine: bool) -> tuple[int, bool, tuple[str, ...]]:
+def _worth_of(text: str, role: Role) -> tuple[int, bool, tuple[str, ...]]:
     languages = phrases.within(phrases.languages(text), phrases.ALL)
-    source = Said(text, role="assistant" if by_machine else "user")
+    source = Said(text, role=role)
     each = _weigh(_statement(source, text, languages), answered=False)
     return each.weight, *weighing.fades(each.does, each.kind, each.identifiers)

@@ -91,6 +91,8 @@ _FREE_LENGTH = 140
 """Characters of a sentence from which it weighs less the longer it gets: its room is that of others."""
 _TELLING = 4
 """Points, content aside, from which a sentence may have to survive: many words alone are no reason."""
+_ABOUT = 3
+"""Content words of a sentence that says what it is about; a rule about nothing is none."""
 _PAIRS = 2.5
 """Pairs of characters of an unspaced script that tell as much as a content word."""
 _CJK_CHARS = 2
@@ -150,10 +152,18 @@ def fades(does: int, kind: Kind, identifiers: Sequence[Identifier]) -> tuple[boo
     return vague and not named, named
 
 
-def weigh(text: str, does: int, identifiers: Sequence[Identifier], certainty: Certainty, stems: int, role: Role) -> tuple[Kind, float]:
-    """Kind and weight of a sentence. stems: of its content words, or pairs of characters where words are not parted."""
+def weigh(
+    text: str, does: int, identifiers: Sequence[Identifier], certainty: Certainty, stems: int, role: Role, *, failed: bool = False
+) -> tuple[Kind, float]:
+    """Kind and weight of a sentence.
+
+    stems: of its content words, or pairs of characters where words are not parted. failed: it is of the result of a tool that failed.
+    """
+    if role == "tool":
+        return _resulted(does, identifiers, failed=failed)
     words = stems / (_PAIRS if phrases.CJK.search(text) else 1)
     kind, points = acts(does, identifiers)
+    points *= min(1.0, words / _ABOUT)
     if role == "user":
         base, (kind, more) = _PERSON, _told(kind, does, certainty, words)
     else:
@@ -199,8 +209,8 @@ def _replied(kind: Kind, does: int, identifiers: Sequence[Identifier], certainty
     return (kind if kind in ("error", "decision", "constraint") else "fact"), more
 
 
-def resulted(does: int, identifiers: Sequence[Identifier], *, failed: bool) -> tuple[Kind, float]:
-    """Kind and weight of a line of a tool's result."""
+def _resulted(does: int, identifiers: Sequence[Identifier], *, failed: bool) -> tuple[Kind, float]:
+    """The same of a line of a tool's result."""
     if failed or (phrases.does(does, phrases.ERROR) and identifiers):
         return "error", 30.0 if failed else 26.0
     return "outcome", max(0.0, _TOOL + exact(identifiers))

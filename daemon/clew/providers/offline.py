@@ -34,6 +34,8 @@ LONGEST_QUOTE = 400
 
 _HEAD = re.compile(r"\A\s*\[[^\]\n]{3,60}\][^\S\n]*")
 _MESSAGE = re.compile(r"\A\[#(?P<id>[^\s\]]{1,40})(?P<rest>[^\]\n]{0,200})\][^\S\n]*(?P<text>.*)\Z", re.DOTALL)
+_CALLED = re.compile(r"^\(called \S+ with .*\)$", re.MULTILINE)
+_RESULT = re.compile(r"\A\((?P<tool>\S+) (?P<how>failed|answered): (?P<text>.*)\)\Z", re.DOTALL)
 _TIME = re.compile(r"(?:[0-9][0-9T:.+-]*Z?|[+-][0-9:]{4,6}|Mon|Tue|Wed|Thu|Fri|Sat|Sun|UTC),?\Z")
 _TAG = re.compile(r"\A</?[a-z_ -]{1,40}>\Z")
 _SECTION = re.compile(r"\A(?:</?[a-z_ -]{1,40}>|#{1,4} .{1,100}|[A-Z][^.!?]{2,100}:)\Z")
@@ -87,8 +89,18 @@ def parse(text: str) -> tuple[list[Said], Ledger]:
             before.append(line)
     if not found:
         return [Said(text)], ()
-    said = [Said("\n".join(lines), who, _ROLES.get(who.lower(), "user"), id, int(id) if id.isdecimal() else 0) for id, who, lines in found]
-    return said, tuple(_entries("\n".join(before)))
+    return [_said(id, who, "\n".join(lines)) for id, who, lines in found], tuple(_entries("\n".join(before)))
+
+
+def _said(id: str, who: str, text: str) -> Said:
+    """A message without what stands in it for calls, and a tool's result without its head."""
+    role = _ROLES.get(who.lower(), "user")
+    failed = False
+    if role == "assistant":
+        text = _CALLED.sub("", text)
+    elif role == "tool" and (result := _RESULT.match(text)):
+        text, failed = result["text"], result["how"] == "failed"
+    return Said(text, who, role, id, int(id) if id.isdecimal() else 0, failed=failed)
 
 
 def _entries(text: str) -> Iterator[Entry]:
