@@ -16,7 +16,7 @@ from clew.providers import Provider
 from clew.providers.auto import Automatic
 from clew.request import ToolSpec
 from clew.store import Person
-from clew.tools import sessions
+from clew.tools import notes, sessions
 from clew.transport import Transport
 
 LOCAL = ("web", "terminal")
@@ -41,9 +41,15 @@ def plugged(group: str) -> Iterator[Any]:
     return (plugin.build(name, plugin.Config()) for name, plugin in registry(group).items())
 
 
-def tool_specs() -> list[ToolSpec]:
+def tool_specs(config: Config) -> list[ToolSpec]:
     """What a model is told of all tools, plug-ins' included."""
-    return [*sessions.specs(), *(tool.spec for tool in plugged("clew.tools"))]
+    noting = notes.specs() if config.agent.notes.enabled else []
+    return [*sessions.specs(), *noting, *(tool.spec for tool in plugged("clew.tools"))]
+
+
+def projects_of(config: Config) -> dict[str, str]:
+    """The project of each chat that is named in one, by its address."""
+    return {address: name for name, addresses in config.projects.items() for address in addresses}
 
 
 def providers_of(config: Config, time: Time) -> tuple[list[Provider], Provider]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from clew.compacted import entry_line, short, told
 from clew.compactor import Compactor, Outcome
+from clew.context.notes import Notes, ScopeKind
 from clew.context.view import window
 from clew.errors import ClewError, StoreError
 from clew.messages import Message
@@ -12,6 +13,7 @@ from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.stopping import Stop
 from clew.store import Claim, Effect, PersonRole
+from clew.store.notes import By, DropEntity, DropPreference, NoteEffect, PutPreference, Where
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
 
@@ -31,7 +33,7 @@ class Answer:
 
     text: str
     new_session: bool = False
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[Effect | NoteEffect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,37 @@ async def _unpin(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     return Answer(text, effects=(unpinned.effect,))
 
 
+async def _memory(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """What is noted of the person in their own chat, else of the chat; preferences are set and cleared, changes are undone."""
+    where = Where(address=str(claim.address))
+    kind: ScopeKind = "user" if claim.direct and claim.person else "project"
+    by = By(claim.person.id if claim.person else "", hand=True)
+    match rest.split(maxsplit=2):
+        case []:
+            return Answer(_noted(await rooms.store.notes.listing(where, None, claim.started)))
+        case ["set", key, value]:
+            return Answer(f"Set. {key}: {value}", effects=(NoteEffect(where, kind, by, (PutPreference(key, value),)),))
+        case ["clear", *words] if words:
+            name = " ".join(words)
+            return Answer(f"Cleared: {name}.", effects=(NoteEffect(where, kind, by, (DropPreference(name), DropEntity(name))),))
+        case ["history"]:
+            changes = await rooms.store.notes.changes(where, kind, MOST_LINES)
+            lines = [f"{each.number}. {each.summary}{' (undone)' * (each.undone_by is not None)}" for each in changes]
+            return Answer("\n".join(lines) or "Nothing was changed yet.")
+        case ["undo"]:
+            newest = await rooms.store.notes.newest(where, kind)
+            return Answer(f"Undone: {newest.summary}", effects=(NoteEffect(where, kind, by, undo=newest.number),))
+    return Answer(f"It is written so: {COMMANDS['/memory'].usage}")
+
+
+def _noted(notes: Notes) -> str:
+    lines = [f"{each.key}: {each.value}" for each in notes.preferences]
+    for entity in notes.entities:
+        facts = [f"{fact.entity} {fact.words()}" if fact.target else fact.words() for fact in entity.facts if fact.until is None]
+        lines.append(short(f"{entity.heading}: {'; '.join(facts)}" if facts else entity.heading, LONGEST_LINE))
+    return "\n".join(_some(lines)) or "Nothing is noted here."
+
+
 COMMANDS = {
     "/help": Command("/help", "this list", _help),
     "/new": Command("/new", "begin a new conversation; the old one stays searchable", _new),
@@ -206,6 +239,7 @@ COMMANDS = {
     "/undo": Command("/undo [compaction]", "take back the last exchange, or the newest compaction", _undo),
     "/pin": Command("/pin [id]", "keep a message word for word: the one replied to, else the newest", _pin),
     "/unpin": Command("/unpin [id]", "let go of it again: the one replied to, else the one pinned last", _unpin),
+    "/memory": Command("/memory [set KEY VALUE | clear NAME | history | undo]", "what is known here beyond this conversation", _memory),
     "/stop": Command("/stop", "stop the reply that is being written", None),
 }
 

@@ -10,7 +10,7 @@ from clew import commands
 from clew.agent import Agent, Plan, replies
 from clew.bus import LiveEvent, Replied
 from clew.clock import Time
-from clew.errors import StoreError, UsageError
+from clew.errors import NotFound, StoreError, UsageError
 from clew.stopping import Stop, Stopped
 from clew.store import Claim, LeaseLost, Outcome
 from clew.store.sqlite import SqliteStore
@@ -150,7 +150,7 @@ class Dispatcher:
             await self._finish(claim, outcome, answer.text)
         except Stopped:
             await self._finish(claim, Outcome("stopped"), STOPPED)
-        except UsageError as error:  # somebody else was there first, and the effect did not take place
+        except (UsageError, NotFound) as error:  # the effect did not take place
             await self._finish(claim, Outcome("done"), f"{error.message} {error.hint}".strip())
 
     async def _give_up(self, claim: Claim, why: str) -> None:

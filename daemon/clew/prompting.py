@@ -18,9 +18,11 @@ from clew.context.tokens import estimate
 from clew.context.view import Rendered
 from clew.messages import Text
 from clew.model_call import TTL_SECONDS
+from clew.notes import Bounds, noted, scopes_shown
 from clew.providers import Limits, PromptMessage, Provider, Request, ToolSpec
 from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json
 from clew.store import Claim, PromptState, Reader, Recalled, ViewRows
+from clew.store.notes import Where
 from clew.store.sqlite import SqliteStore
 
 log = structlog.get_logger()
@@ -73,15 +75,19 @@ class Prompter:
         return ZoneInfo(name), name
 
     async def decide(self, claim: Claim, rows: ViewRows, provider: Provider) -> Decided:
-        """What recall gives for this turn: asked once, then fixed. A turn that was interrupted keeps what it had."""
+        """The notes, and what recall gives for this turn: asked once, then fixed. A turn that was interrupted keeps what it had."""
         now = self._time.wall()
         state = rows.prompt
         if state.recall_turn == claim.turn:
             return Decided(state)
         compaction = rows.compaction.id if rows.compaction else None
-        keep = self._settings.recall.placement == "system" and bool(state.recall) and state.compaction == compaction
-        limit = numbers(provider, await provider.limits(), self._settings.compression).recall_limit
-        keep = keep and not is_cold(state, provider, now) and estimate(state.recall) <= limit
+        limits = numbers(provider, await provider.limits(), self._settings.compression)
+        warm = state.compaction == compaction and not is_cold(state, provider, now)
+        zone, zone_name = self.zone(claim)
+        bounds = Bounds(self._settings.notes, limits.notes_limit, zone, zone_name)
+        state = await noted(self._store, Where(str(claim.address)), state, claim.notes, bounds, free=not warm, now=now)
+        limit = limits.recall_limit
+        keep = warm and self._settings.recall.placement == "system" and bool(state.recall) and estimate(state.recall) <= limit
         asking = self._asking(claim, rows, keep, limit)
         try:
             text = await self._recall.system_appendix(asking)
@@ -95,7 +101,9 @@ class Prompter:
         considered = text.considered if isinstance(text, Appendix) else ()
         ids = {excerpt.id for excerpt in shown}
         recalled = tuple(Recalled(each.id, each.score, each.why, each.id in ids) for each in considered)
-        decided = PromptState(state.notes, str(text), excerpts_json(shown), claim.turn, compaction, now)
+        decided = replace(
+            state, recall=str(text), excerpts=excerpts_json(shown), recall_turn=claim.turn, compaction=compaction, last_call=now
+        )
         return Decided(decided, recalled)
 
     def _asking(self, claim: Claim, rows: ViewRows, keep: bool, limit: int) -> SessionView:
@@ -144,12 +152,15 @@ class Prompter:
         """A summary request that repeats what replies to this session begin with, up to the last demoted message, and ends in `words`.
 
         None unless the provider holds so much of it that this costs less than a request of `than` tokens; where a recall block stands in
-        the system prompt, since other sessions' words are not to be summarised with this one's; and where it does not fit.
+        the system prompt, since other sessions' words are not to be summarised with this one's; where notes stand there that its own
+        chat may not see, since it was taken up elsewhere; and where it does not fit.
         """
         if provider.cache_ttl is None or (rows.prompt.recall and self._settings.recall.placement == "system"):
             return None
         limits = await provider.limits()
         reader = await self._store.reader(rows.session)
+        if rows.prompt.notes and not reader.scopes.issuperset(scopes_shown(rows.prompt)):
+            return None
         request = self._request(reader, rows, demoted, replace(rows.prompt, recall=""), provider, limits)
         said = (*request.messages, PromptMessage("user", (Text(words),)))
         request = replace(request, messages=said, max_tokens=max_tokens, purpose="summary")
@@ -195,3 +206,21 @@ def _account(provider: Provider) -> str:
 def is_cold(state: PromptState, provider: Provider, now: float) -> bool:
     """Whether nothing of the session's prefix is cached any more, so that it may change freely."""
     return now - state.last_call > (TTL_SECONDS[provider.cache_ttl] if provider.cache_ttl else COLD_WITHOUT_CACHE)
+
+
+async def given_notes(
+    store: SqliteStore, settings: Settings, where: Where, session: str | None, provider: Provider, zone_name: str, now: float
+) -> str:
+    """The notes that a model would be given if somebody wrote now: in this session or, without one, in a new one.
+
+    zone_name: the configured zone, which holds where no person with one of their own is meant.
+    """
+    limits = numbers(provider, await provider.limits(), settings.compression)
+    zone_name = await store.notes.zone(where) or zone_name
+    bounds = Bounds(settings.notes, limits.notes_limit, ZoneInfo(zone_name), zone_name)
+    standing = await store.notes.standing(where, now)
+    if session is None:
+        return (await noted(store, where, PromptState(), standing, bounds, free=True, now=now)).notes
+    rows = await store.view(session)
+    warm = rows.prompt.compaction == (rows.compaction.id if rows.compaction else None) and not is_cold(rows.prompt, provider, now)
+    return (await noted(store, where, rows.prompt, standing, bounds, free=not warm, now=now)).notes

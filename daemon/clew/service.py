@@ -14,7 +14,7 @@ import structlog
 
 from clew import __version__, commands
 from clew.agent import Agent
-from clew.assembly import LOCAL, build_transport, people_of, plugged, sections, zone_name
+from clew.assembly import LOCAL, build_transport, people_of, plugged, projects_of, sections, zone_name
 from clew.boundaries import Boundaries
 from clew.bus import Bus
 from clew.clock import Time, new_id
@@ -39,7 +39,7 @@ from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently, supervise
 from clew.threads import Threads
-from clew.tools import sessions
+from clew.tools import notes, sessions
 from clew.tools.runner import ToolRunner
 from clew.transport import Address, Host, Inbound, Part, Transport
 from clew.upkeep import Upkeep
@@ -117,7 +117,7 @@ class Service:
         self.providers = providers = lineup.own
         self.zone = zone = zone_name(config)
         store, agent = self.store, config.agent
-        tools = [*sessions.tools(store), *plugged("clew.tools")]
+        tools = [*sessions.tools(store), *(notes.tools(store) if agent.notes.enabled else ()), *plugged("clew.tools")]
         self.tools = ToolRunner(tools, agent.approver, config.limits.tool_output_chars)
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics)
         self.prompter = Prompter(store, agent, recall, [tool.spec for tool in self.tools.tools.values()], self.time, zone)
@@ -199,7 +199,7 @@ class Service:
 
     async def _sync(self, config: Config, scheduler: Scheduler) -> None:
         now = self.time.wall()
-        await self.store.sync(*people_of(config), scheduler.jobs(now), now)
+        await self.store.sync(*people_of(config), scheduler.jobs(now), now, projects_of(config))
 
     async def _recover(self) -> None:
         safe = frozenset(name for name, each in self.transports.items() if each.transport.capabilities.idempotent_send)

@@ -11,6 +11,7 @@ from clew.config import Person
 from clew.context.tokens import estimate, window
 from clew.messages import Usage
 from clew.tools import ToolContext
+from clew.tools.notes import specs
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault, JsonObject, Reply
 from tests.integration.engine import Clock, World, engine, exchanges, spoken, system_text, tool, user, words_of
@@ -163,14 +164,15 @@ async def test_a_small_window_goes_without_optional_tools_and_says_so(tmp_path: 
         status = await world.service.status()
         left = status["tools_left_out"]
         assert isinstance(left, list)
-        assert sorted([*sent, *left]) == sorted([*(each.name for each in many), "current_time", "session_open", "session_search"])
-        assert {"session_open", "session_search"} <= set(sent)
-        assert left == [f"plugin{n}" for n in range(9 - len(left), 9)], "the last by name go first"
+        own = ["current_time", "session_open", "session_search", *(each.name for each in specs())]
+        assert sorted([*sent, *left]) == sorted([*(each.name for each in many), *own])
+        assert {"session_open", "session_search", "memory_create_entities"} <= set(sent)
+        assert {each.name for each in many} <= set(left), "plug-ins go first"
         await world.desk.ask("again")
         assert [each["function"]["name"] for each in world.replies[-1]["tools"]] == sent
     async with engine(tmp_path / "large", tools=many) as world, world.running():
         await world.desk.ask("hello")
-        assert len(world.replies[-1]["tools"]) == 12
+        assert len(world.replies[-1]["tools"]) == 20
         assert (await world.service.status())["tools_left_out"] == []
 
 

@@ -157,7 +157,6 @@ ASKED_TOO_EARLY = {
     ("store",): "store: postgresql://db",
     ("agent", "skills_dir"): "agent: {skills_dir: skills}",
     ("agent", "approver", "mode"): "agent: {approver: {mode: pattern}}",
-    ("projects",): "projects: {garden: ['web:a']}",
     ("sessions", "reset"): "sessions: {reset: daily}",
     ("sessions", "retention"): "sessions: {retention: 90d}",
     ("schedule", "*", "command"): "schedule: [{name: a, every: 1h, command: x, deliver_to: web:a}]",

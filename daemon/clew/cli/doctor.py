@@ -238,7 +238,7 @@ async def tools(config: Config) -> Finding:
         limits = await provider.limits()
     finally:
         await provider.close()
-    bounds, specs = numbers(provider, limits, config.agent.compression), tool_specs()
+    bounds, specs = numbers(provider, limits, config.agent.compression), tool_specs(config)
     kept = affordable(specs, base_prompt(config.agent.system_prompt, zone_name(config)), bounds.base_limit)
     if left := sorted({each.name for each in specs} - {each.name for each in kept}):
         text = f"a window of {limits.window:,} tokens cannot afford all tools beside the base prompt; left out: {', '.join(left)}"

@@ -28,7 +28,6 @@ NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("store",), ("sqlite",)),
     (("agent", "skills_dir"), (None,)),
     (("agent", "approver", "mode"), ("ask", "allow", "deny")),
-    (("projects",), ({},)),
     (("sessions", "reset"), ("never",)),
     (("sessions", "retention"), ("forever",)),
     (("schedule", "*", "command"), (None,)),
@@ -157,6 +156,17 @@ def _identities(data: dict[str, Any]) -> Iterator[Fault]:
             owners.setdefault(identity, person)
 
 
+def _projects(data: dict[str, Any]) -> Iterator[Fault]:
+    found = data.get("projects")
+    named: dict[str, str] = {}
+    for project, listed in found.items() if isinstance(found, dict) else ():
+        if isinstance(project, str) and ":" in project:
+            yield Fault(("projects", project), "a project's name has no colon, so that it is not taken for a chat's address")
+        for index, address in enumerate(listed if isinstance(listed, list) else ()):
+            if isinstance(address, str) and named.setdefault(address, project) != project:
+                yield Fault(("projects", project, index), f"this chat is in the project {named[address]} already")
+
+
 def _names(data: dict[str, Any]) -> Iterator[Fault]:
     seen: dict[str, int] = {}
     for index, job in _entries(data, "schedule"):
@@ -197,6 +207,7 @@ _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Fault]], ...] = (
     _http,
     _providers,
     _identities,
+    _projects,
     _names,
     _exactly_one,
     _deliveries,

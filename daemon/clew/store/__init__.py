@@ -7,6 +7,7 @@ from typing import Any, Literal
 from clew.context.query import Query
 from clew.context.ranking import Candidate
 from clew.messages import Block, Message, Role, Usage
+from clew.store.notes import NOTHING, NoteEffect, Standing
 from clew.transport import Address, Inbound, Part
 
 InboxKind = Literal["message", "command", "control", "answer", "edit", "delete", "notice", "job"]
@@ -107,8 +108,8 @@ class Claim:
     """One turn of one session, held by `owner` until `lease` ends; `epoch` fences it.
 
     kind: `message` and `job` are for the agent, the others are not. first_seq: its first user message. resumed: it had begun before.
-    stopping: somebody had stopped it then. attempts: how often it was started, this time included. rows: its session's view, where a
-    model is to answer. more: another turn may be claimed as well.
+    stopping: somebody had stopped it then. attempts: how often it was started, this time included. rows, notes: its session's view and
+    what is known where it is answered, where a model is to answer. more: another turn may be claimed as well.
     """
 
     turn: str
@@ -126,6 +127,7 @@ class Claim:
     stopping: bool = False
     attempts: int = 1
     rows: "ViewRows | None" = None
+    notes: Standing = NOTHING
     more: bool = False
 
     @property
@@ -202,7 +204,10 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class PromptState:
-    """What stands in a session's prompt between turns. `excerpts` describes the recall block for the next decision (JSON)."""
+    """What stands in a session's prompt between turns. `excerpts` describes the recall block for the next decision (JSON).
+
+    notes_key, notes_version: what the notes are made of; notes_until: when the first of them expires.
+    """
 
     notes: str = ""
     recall: str = ""
@@ -210,6 +215,9 @@ class PromptState:
     recall_turn: str = ""
     compaction: str | None = None
     last_call: float = 0.0
+    notes_key: str = ""
+    notes_version: int = 0
+    notes_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +275,7 @@ class Outcome:
     error: str = ""
     new_session: bool = False
     boundary: Boundary | None = None
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[Effect | NoteEffect, ...] = ()
 
 
 # The view and compactions ----------------------------------------------------------------------------------------
@@ -353,10 +361,14 @@ class ViewRows:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """For whom the messages of a session are headed. direct: one person alone; timezone: theirs, None where it is not known."""
+    """For whom the messages of a session are headed. direct: one person alone; timezone: theirs, None where it is not known.
+
+    scopes: whose notes may be seen in the session's own chat.
+    """
 
     direct: bool
     timezone: str | None
+    scopes: frozenset[str] = frozenset()
 
 
 # Search ----------------------------------------------------------------------------------------------------------

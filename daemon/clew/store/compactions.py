@@ -3,17 +3,25 @@
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from clew.store import CacheEntry, Compaction, ModelCall, PromptState, Reader, ViewRows, model_calls, transcript
 from clew.store.damage import readable
+from clew.store.notes import Where, scopes
 
 _COLUMNS = (
     "id, session, parent, from_seq, to_seq, ledger, text, trigger, prompt_version, report, messages, covered, created,"
     " held, model_call, undone_at, hold_until_seq, kind, shortened"
 )
 
+
+_STATE = tuple(field.name for field in fields(PromptState))
+_READ_STATE = f"SELECT {', '.join(_STATE)} FROM prompt_state WHERE session = ?"
+_SAVE_STATE = (
+    f"INSERT INTO prompt_state (session, {', '.join(_STATE)}) VALUES (?{', ?' * len(_STATE)})"
+    f" ON CONFLICT (session) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _STATE)}"
+)
 
 READABLE = (
     "json_valid(held) AND json_valid(shortened) AND json_valid(ledger)"
@@ -57,7 +65,9 @@ def reader(db: sqlite3.Connection, session: str) -> Reader:
         " WHERE m.session = ? ORDER BY m.seq DESC LIMIT 1",
         (session,),
     ).fetchone()
-    return Reader(bool(row[0]), row[1]) if row else Reader(True, None)
+    own = db.execute("SELECT address FROM chats WHERE id = (SELECT chat FROM sessions WHERE id = ?)", (session,)).fetchone()
+    seen = frozenset(scopes.reach(db, Where(address=own[0])).values()) if own else frozenset()
+    return Reader(bool(row[0]), row[1], seen) if row else Reader(True, None, seen)
 
 
 def before_summary(db: sqlite3.Connection, session: str) -> tuple[ViewRows, Compaction, Compaction] | None:
@@ -103,21 +113,12 @@ def _hold_seq(db: sqlite3.Connection, session: str, newest: Compaction | None) -
 
 
 def prompt_state(db: sqlite3.Connection, session: str) -> PromptState:
-    row = db.execute(
-        "SELECT notes, recall, excerpts, recall_turn, compaction, last_call FROM prompt_state WHERE session = ?",
-        (session,),
-    ).fetchone()
+    row = db.execute(_READ_STATE, (session,)).fetchone()
     return PromptState(*row) if row else PromptState()
 
 
 def save_prompt(db: sqlite3.Connection, session: str, state: PromptState) -> None:
-    db.execute(
-        "INSERT INTO prompt_state (session, notes, recall, excerpts, recall_turn, compaction, last_call)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (session) DO UPDATE SET notes = excluded.notes,"
-        " recall = excluded.recall, excerpts = excluded.excerpts, recall_turn = excluded.recall_turn,"
-        " compaction = excluded.compaction, last_call = excluded.last_call",
-        (session, state.notes, state.recall, state.excerpts, state.recall_turn, state.compaction, state.last_call),
-    )
+    db.execute(_SAVE_STATE, (session, *(getattr(state, name) for name in _STATE)))
 
 
 def undo(db: sqlite3.Connection, session: str, expected: str, now: float) -> bool:

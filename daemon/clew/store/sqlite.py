@@ -55,6 +55,8 @@ from clew.store import (
 from clew.store.changes import Changes
 from clew.store.database import Database
 from clew.store.indexing import Indexer
+from clew.store.notes import scopes as note_scopes
+from clew.store.notes.door import NotesDoor
 from clew.store.port import Store
 from clew.store.prefix_cache import LIMIT, PrefixCache
 from clew.transport import Address, Delivery, Inbound, Receipt
@@ -68,13 +70,15 @@ ROOM = 4 * 2**20
 class SqliteStore(Store):
     """One file. Open it with `open`, close it with `close` (its connections live in threads).
 
-    arrivals: there may be a turn to claim. deliveries: by transport, there may be something to send.
+    arrivals: there may be a turn to claim. deliveries: by transport, there may be something to send. notes: their verbs.
     """
 
-    def __init__(self, path: Path, database: Database, index: Indexer) -> None:
+    def __init__(self, path: Path, database: Database, index: Indexer, known: Collection[str] = ()) -> None:
         self._path = path
         self._db = database
         self._index = index
+        self._known = frozenset(known)
+        self.notes = NotesDoor(database, self._known)
         self._prefixes = PrefixCache()
         self._any = Changes()
         self.arrivals = Changes()
@@ -82,11 +86,13 @@ class SqliteStore(Store):
 
     @classmethod
     async def open(cls, path: Path, now: float, *, read_only: bool = False, known: Collection[str] = ()) -> Self:
-        """Open and migrate. `known`: secrets of this installation, kept out of the search index. Raises StoreError with what to do."""
+        """Open and migrate. `known`: secrets of this installation, kept out of index and notes. Raises StoreError with what to do."""
         index = Indexer(known)
-        store = cls(path, await Database.open(path, now, index, read_only=read_only), index)
+        store = cls(path, await Database.open(path, now, index, read_only=read_only), index, known)
         if not read_only and not await store._db.read(index.is_current):
             await store._db.write(store._rebuild_index)
+        if not read_only:
+            await store.notes.prepare()
         await store._load_prefixes()
         return store
 
@@ -152,7 +158,7 @@ class SqliteStore(Store):
         return messages
 
     async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
-        result, waiting = await self._db.write(turns.finish, claim, outcome, replies, now)
+        result, waiting = await self._db.write(turns.finish, claim, outcome, replies, now, self._known)
         self._prefixes.add(outcome.step.cache)
         sending = {reply.address.transport for reply in replies if not reply.instant}
         self._notify(*([self.arrivals] if waiting else []), *(self.deliveries[each] for each in sending))
@@ -311,14 +317,25 @@ class SqliteStore(Store):
 
     # People ------------------------------------------------------------------------------------------------------
 
-    async def sync(self, configured: Mapping[str, Person], local: Person | None, entries: Sequence[Job], now: float) -> None:
-        """Take over who and what is in the config: all of it or nothing. local: the owner of the machine, where none is configured."""
+    async def sync(
+        self,
+        configured: Mapping[str, Person],
+        local: Person | None,
+        entries: Sequence[Job],
+        now: float,
+        projects: Mapping[str, str] = {},
+    ) -> None:
+        """Take over who and what is in the config: all of it or nothing. local: the owner of the machine, where none is configured.
 
-        def both(db: sqlite3.Connection) -> None:
+        projects: the project of each chat that is named in one, by its address.
+        """
+
+        def all_of_it(db: sqlite3.Connection) -> None:
             people.sync(db, configured, local, now)
             jobs.sync(db, entries, now)
+            note_scopes.sync_projects(db, projects)
 
-        await self._db.write(both)
+        await self._db.write(all_of_it)
 
     async def person_at(self, identity: str, now: float, *, local: bool) -> str:
         """The person behind an identity; one of this machine's users is the owner. Raises NotFound."""
@@ -430,7 +447,8 @@ class SqliteStore(Store):
 
     async def check(self) -> list[str]:
         """What is wrong with the file, in words: SQLite's own check, and the index against the transcript."""
-        return await self._db.read(health.check, self._index)
+        problems = await self._db.read(health.check, self._index)
+        return problems or await self.notes.check()
 
     async def backup(self, path: Path) -> int:
         """Copy everything to the new file `path` while others go on. Returns its size in bytes. Raises StoreError."""

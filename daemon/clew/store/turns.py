@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from clew.store import (
     transcript,
 )
 from clew.store.damage import readable
+from clew.store.notes import NOTHING, NoteEffect, history, reading
 from clew.transport import Address
 
 FOR_THE_AGENT = ("message", "job")
@@ -188,6 +189,7 @@ def _claim(
 ) -> Claim:
     address, direct, chat_person = db.execute("SELECT address, direct, person FROM chats WHERE id = ?", (chat,)).fetchone()
     person = items[-1].person if items and items[-1].person else chat_person
+    rows = compactions.view(db, session) if kind in FOR_THE_AGENT else None
     return Claim(
         turn=turn,
         session=session,
@@ -202,7 +204,8 @@ def _claim(
         started=started,
         resumed=resumed,
         attempts=db.execute("SELECT coalesce(max(attempts), 1) FROM inbox WHERE turn = ?", (turn,)).fetchone()[0],
-        rows=compactions.view(db, session) if kind in FOR_THE_AGENT else None,
+        rows=rows,
+        notes=reading.standing(db, address, rows.prompt, now) if rows else NOTHING,
         more=claimable(db, now),
     )
 
@@ -240,8 +243,13 @@ def record(db: sqlite3.Connection, claim: Claim, step: Step) -> tuple[Message, .
     return _write(db, claim, _hold(db, claim), step)
 
 
-def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[tuple[str, ...], bool]:
-    """End a turn, with its last step and its replies. Returns their ids, and whether a claim may find something. Raises LeaseLost."""
+def finish(
+    db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float, known: Collection[str] = ()
+) -> tuple[tuple[str, ...], bool]:
+    """End a turn, with its last step and its replies. Returns their ids, and whether a claim may find something. Raises LeaseLost.
+
+    known: secrets of this installation, which no note may hold.
+    """
     chat = _hold(db, claim)
     _write(db, claim, chat, outcome.step)
     db.execute("UPDATE turns SET state = ?, ended = ?, error = ? WHERE id = ?", (outcome.state, now, outcome.error, claim.turn))
@@ -257,7 +265,10 @@ def finish(db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequ
     if outcome.boundary:
         boundaries.put(db, claim.session, outcome.boundary)
     for effect in outcome.effects:
-        marks.take(db, claim.session, effect, now)
+        if isinstance(effect, NoteEffect):
+            history.take(db, effect, now, known)
+        else:
+            marks.take(db, claim.session, effect, now)
     if outcome.new_session:
         new_session(db, chat, now)
     put = [outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies]

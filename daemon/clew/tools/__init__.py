@@ -58,12 +58,22 @@ class ToolError(Exception):
     """A tool cannot do what was asked; its text is for the model."""
 
 
+_LEFT_OUT = frozenset({"title", "additionalProperties", "minLength", "maxLength", "minItems", "maxItems", "pattern", "default"})
+
+
 def schema(model: type[BaseModel]) -> str:
-    """The JSON Schema of a model's arguments, the same bytes every time, without titles."""
+    """The JSON Schema of a model's arguments, the same bytes every time.
+
+    Without titles, references, defaults and lengths: it is sent with every request, and what is wrong is said when it is met.
+    """
+    whole = model.model_json_schema()
+    parts = whole.pop("$defs", {})
 
     def bare(node: object) -> object:
+        if isinstance(node, dict) and "$ref" in node:
+            return bare(parts[node["$ref"].rpartition("/")[2]])
         if isinstance(node, dict):
-            return {key: bare(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+            return {key: bare(value) for key, value in node.items() if key not in _LEFT_OUT or isinstance(value, dict)}
         return [bare(each) for each in node] if isinstance(node, list) else node
 
-    return json.dumps(bare(model.model_json_schema()), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return json.dumps(bare(whole), ensure_ascii=False, sort_keys=True, separators=(",", ":"))

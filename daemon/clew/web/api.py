@@ -16,6 +16,7 @@ from clew.threads import Pinned
 from clew.transport import Address
 from clew.web.auth import Door, by_socket, unknown_caller
 from clew.web.chat import PAGE, chat_id
+from clew.web.memory import Memory
 from clew.web.openapi import BASE, Call, Endpoint, document
 from clew.web.wire import Problem, answer, checked, plain, problem_of, read_object
 
@@ -164,6 +165,7 @@ class Api:
             Endpoint("GET", "/access", self.access, "Who asked to be let in", Requests, AccessQuery),
             Endpoint("POST", "/access/{code}", self.answer_access, "Let somebody in, or not", AccessRequest, body=AccessBody),
             Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
+            *Memory(service).endpoints,
         )
 
     def mount(self, app: web.Application) -> None:
