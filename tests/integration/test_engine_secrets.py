@@ -1,6 +1,9 @@
 """With the real log, at its chattiest, no configured secret leaves the process."""
 
 import asyncio
+import logging
+import re
+import sqlite3
 import subprocess
 import sys
 from functools import partial
@@ -8,12 +11,14 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+import structlog
 
 from clew.context.redact import redact
 from clew.logging import setup
+from clew.recall import search
 from tests.emulators.scripts import say
-from tests.emulators.server import DropAfter, Fault
-from tests.integration.engine import engine, openai_section
+from tests.emulators.server import DropAfter, Fault, JsonObject, Reply
+from tests.integration.engine import engine, openai_section, user
 
 ROOT = Path(__file__).parents[2]
 KEY = "k3y/with+odd=signs&Zx9Qw7Er5Ty3Ui1Op8"
@@ -28,17 +33,63 @@ def test_no_secret_is_logged(tmp_path: Path, level: str) -> None:  # P19, BO-099
     assert ended.returncode == 0, written
     assert written.count("turn.finished") == 11
     assert "provider.retry" in written
+    assert written.count('"event": "told"') == len(TOLD)
+    assert not [secret for _, secret in TOLD.values() if secret in written]
     stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     for form in (KEY, quote(KEY, safe=""), quote(KEY)):
         assert form not in written
         assert form.encode() not in stored
 
 
+TOLD = {
+    "password": ("Das Passwort für das WLAN ist Sonnenblume-22.", "Sonnenblume-22"),
+    "token": ("export GITHUB_TOKEN=ghp_" + "aB3dE5fG7h" * 4, "ghp_" + "aB3dE5fG7h" * 4),
+    "url": ("It runs at postgres://ada:swordfish7@db.local/clew now.", "swordfish7"),
+    "key": (
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5v\n-----END OPENSSH PRIVATE KEY-----",
+        "b3BlbnNzaC1rZXktdjEAAAAABG5v",
+    ),
+}
+SHA = "9f8e7d6c5b4a39281706f5e4d3c2b1a098765432"
+
+
+@pytest.mark.asyncio
+async def test_what_a_person_tells_reaches_no_door_and_the_transcript_keeps_it(tmp_path: Path) -> None:  # P17, P19
+    secrets = [secret for _, secret in TOLD.values()]
+    told = [text for text, _ in TOLD.values()]
+
+    def summary(body: JsonObject) -> Reply:  # a summariser that was told them all the same, and writes them down
+        return say("\n".join(f"+ fact | ada | said | #{number} | {text}" for number, text in enumerate(told, 1)))
+
+    async with engine(tmp_path, lambda body: say("Noted."), summary=summary) as world:
+        world.compression(keep_recent=2)
+        async with world.running():
+            session = await world.seed(*[user(text) for text in told], user(f"The commit is {SHA}."), user("So far."), user("Go on."))
+            await world.desk.ask(f"/compact keep {told[0]}")
+            (done,) = await world.store.compactions(session)
+            asked = str(world.summaries)
+            scope = await world.store.scope_for(operator=True)
+            found = [each for secret in secrets for each in await search(world.store, scope, secret, limit=5)]
+            assert [message.text for message in await world.transcript()][: len(told)] == told
+            assert await world.store.verify_session(session) == []
+    assert not found
+    doors = [asked, done.text, done.ledger, done.report]
+    assert not [secret for secret in secrets for door in doors if secret in door]
+    assert SHA in done.text
+    with sqlite3.connect(tmp_path / "clew.db") as file:
+        terms = {term for (term,) in file.execute("SELECT term FROM document_frequency")}
+    assert {"commit", SHA} <= terms
+    assert not terms & {word.lower() for secret in secrets for word in re.findall(r"[A-Za-z0-9_]{6,}", secret)}
+
+
 async def talk(folder: Path, level: str) -> None:
-    """Ten turns with a key that the model's server repeats in its errors."""
+    """Ten turns with a key that the model's server repeats in its errors, and what else the log is told."""
     async with engine(folder, lambda body: say("ok"), api_key=KEY) as world:
         world.config = world.config.model_copy(update={"providers": {"local": openai_section(world.model, key=KEY)}})  # type: ignore[arg-type]
         setup(level, "json", partial(redact, known=world.config.secrets()))
+        for text, _ in TOLD.values():
+            structlog.get_logger().warning("told", text=text, nested={"of": [text]})
+            logging.getLogger("library").warning("GET %s", text)
         async with world.running():
             for n in range(10):
                 if n == 3:

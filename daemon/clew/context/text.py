@@ -14,10 +14,12 @@ from itertools import pairwise
 
 from clew.context.redact import redact
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 """Changes whenever `index_text` or `tokens` gives different words; the store then rebuilds its index."""
 MAX_INDEX_CHARS = 200_000
 """Characters of a message that are indexed; above the default bound on a stored message."""
+_LONGEST_KEY = 4_096
+"""Characters behind those that are looked at too, so that no key is indexed by its beginning."""
 MAX_WORD = 64
 """Characters of a word that count; the rest of a longer one (a base64 blob, one letter a million times) is dropped."""
 STEMS = 8192
@@ -68,7 +70,7 @@ def index_text(text: str) -> str:
 
     The first `MAX_INDEX_CHARS` characters count, and of each word the first `MAX_WORD`.
     """
-    source = _nfkc(_MARKER.sub(" ", redact(clean(text[:MAX_INDEX_CHARS]))))
+    source = _nfkc(_MARKER.sub(" ", redact(clean(text[: MAX_INDEX_CHARS + _LONGEST_KEY]))[:MAX_INDEX_CHARS]))
     plain = normalise(source)
     words = [word[:MAX_WORD] for word in WORD.findall(plain)]
     return "\n".join(part for part in (" ".join(words), " ".join(extra_words(source, plain))) if part)
