@@ -24,7 +24,8 @@ class Made:
     """A cut that was carried out, and what the summariser made of it.
 
     rows: what the window was made of. demoted, kept: its messages in front of the cut and behind it. shorten: rows of those kept that
-    are one line from now on. seconds: how long it took. cost: dollars, None where no price is known.
+    are one line from now on. seconds: how long it took. cost: dollars, None where no price is known. focus, instructions: what somebody
+    asked of it.
     """
 
     rows: ViewRows
@@ -39,6 +40,8 @@ class Made:
     seconds: float
     cost: float | None
     calls: tuple[ModelCall, ...]
+    focus: str = ""
+    instructions: str = ""
 
 
 def began(rows: ViewRows, demoted: Sequence[Rendered]) -> float:
@@ -67,6 +70,7 @@ def summary_row(made: Made, identifier: str, now: float, zone: tzinfo, known: Co
         "seconds": made.seconds,
         "cost": made.cost,
         "model": made.model,
+        **{name: text for name, text in (("focus", made.focus), ("instructions", made.instructions)) if text},
     }
     return Compaction(
         id=identifier,
@@ -138,7 +142,10 @@ def covered(compaction: Compaction) -> Covered:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The report of a stored compaction. Lists hold what `Report` says of entries; `rows`: ids of the rows that it shortened."""
+    """The report of a stored compaction. Lists hold what `Report` says of entries; `rows`: ids of the rows that it shortened.
+
+    focus, instructions: what somebody asked of it, empty where nobody did.
+    """
 
     kept: list[dict[str, Any]]
     added: list[dict[str, Any]]
@@ -150,6 +157,8 @@ class Told:
     model: str
     seconds: float | None
     cost: float | None
+    focus: str = ""
+    instructions: str = ""
 
 
 def told(compaction: Compaction) -> Told:
@@ -170,6 +179,8 @@ def told(compaction: Compaction) -> Told:
         model=report.get("model", ""),
         seconds=report.get("seconds"),
         cost=report.get("cost"),
+        focus=report.get("focus", ""),
+        instructions=report.get("instructions", ""),
     )
 
 

@@ -21,6 +21,7 @@ from clew.context.contract import refusal, room
 from clew.context.extract import extracting
 from clew.context.ledger import Ledger
 from clew.context.prompt import Marks
+from clew.context.redact import redact
 from clew.context.revision import Report, Size, hear, in_all, revising
 from clew.context.steps import Steps, finish
 from clew.context.summarise import material, message_tokens, pointers
@@ -153,12 +154,14 @@ class Compactor:
         shorten: Sequence[str] = (),
         *,
         extract: bool = False,
+        instructions: str = "",
         replaces: str | None = None,
         stop: Stop | None = None,
     ) -> "_Work":
         budget = await self._summary_tokens(rows)
         demoted, kept = messages[: cut.index], messages[cut.index :]
-        work = _Work(rows, demoted, kept, focus or "", payer, budget, tuple(shorten), extract, replaces, stop)
+        focus, instructions = redact(focus or "", self._known), redact(instructions.strip(), self._known)
+        work = _Work(rows, demoted, kept, focus, instructions, payer, budget, tuple(shorten), extract, replaces, stop)
         return work if extract else replace(work, behind=await self._behind(work))
 
     async def _behind(self, work: "_Work") -> Behind | None:
@@ -172,7 +175,7 @@ class Compactor:
             return None
         numbered, output = ledgers.numbered(work.ledger), load("summary_format").text
         told = await asyncio.to_thread(pointers, numbered, work.demoted, output, work.focus, self._known)
-        words = f"{load('summary_behind').text}\n\n{self._instructions()}\n\n{told}"
+        words = f"{load('summary_behind').text}\n\n{self._instructions(work)}\n\n{told}"
         longest = _longest(work, await self._provider.limits())
         than = self._own_prompt_tokens(work)
         return await self._prompter.behind(work.rows, work.demoted, words, longest, self._provider, than)
@@ -223,7 +226,7 @@ class Compactor:
 
     def _own_prompt_tokens(self, work: "_Work") -> int:
         """The same where it gets a prompt of its own."""
-        fixed = estimate(self._instructions()) + estimate(load("summary_format").text)
+        fixed = estimate(self._instructions(work)) + estimate(load("summary_format").text)
         summary = estimate(work.rows.compaction.text) if work.rows.compaction else 0
         return fixed + summary + sum(message_tokens(message, self._zone) for message in work.demoted)
 
@@ -252,15 +255,19 @@ class Compactor:
         self._metrics.compactions.labels(reason, outcome.state).inc()
         return outcome
 
-    async def redo(self, session: str, focus: str | None = None, payer: str = "") -> Outcome:
-        """Write the newest summary anew from what it was made of, with other words about what to keep. It stands until the new one does."""
+    async def redo(self, session: str, focus: str | None = None, payer: str = "", instructions: str = "") -> Outcome:
+        """Write the newest summary anew from what it was made of. It stands until the new one does.
+
+        focus: what to keep, in other words; instructions: these, in the place of the usual ones, this once.
+        """
         found = await self._store.before_summary(session)
         if found is None:
             return Outcome("nothing")
         rows, done, tip = found
         messages = window(rows.messages, shortened=tip.shortened).messages
         cut = Cut(sum(message.last_seq <= done.to_seq for message in messages), done.to_seq, "command")
-        return await self._carried_out(await self._work(rows, messages, cut, focus, payer, tip.shortened, replaces=tip.id), cut)
+        work = await self._work(rows, messages, cut, focus, payer, tip.shortened, instructions=instructions, replaces=tip.id)
+        return await self._carried_out(work, cut)
 
     async def preview(self, session: str) -> Preview:
         """What `compact` would do, without a call."""
@@ -314,16 +321,16 @@ class Compactor:
 
     def _capacity(self, limits: Limits, work: "_Work") -> tuple[int, int]:
         """(tokens of messages that fit one request, characters of one message)."""
-        fixed = estimate(self._instructions()) + estimate(load("summary_format").text) + work.summary_tokens * 2 + 500
+        fixed = estimate(self._instructions(work)) + estimate(load("summary_format").text) + work.summary_tokens * 2 + 500
         room = max(limits.window - fixed - work.summary_tokens, limits.window // 4)
         return room, max(room * 2, 400)
 
     def _prompt_version(self, work: "_Work") -> str:
-        version = "custom" if self._settings.prompt else load("summary").version
+        version = "custom" if work.instructions or self._settings.prompt else load("summary").version
         return f"{version} {load('summary_behind').version}" if work.behind else version
 
-    def _instructions(self) -> str:
-        return self._settings.prompt or load("summary").text
+    def _instructions(self, work: "_Work") -> str:
+        return work.instructions or self._settings.prompt or load("summary").text
 
     async def _summary_tokens(self, rows: ViewRows) -> int:
         """The longest summary that the session's own model is shown."""
@@ -335,7 +342,7 @@ class Compactor:
             return work.behind.marks.request
         text = material(ledgers.numbered(ledger), part, self._zone, load("summary_format").text, work.focus, limit, self._known)
         said = PromptMessage("user", (Text(text),))
-        return Request((SystemBlock("base", self._instructions()),), (said,), max_tokens=_longest(work, limits), purpose="summary")
+        return Request((SystemBlock("base", self._instructions(work)),), (said,), max_tokens=_longest(work, limits), purpose="summary")
 
     async def _ask(self, request: Request, work: "_Work", spent: Spent) -> str:
         marks, chain = (work.behind.marks, work.behind.chain) if work.behind else (Marks(request, ()), ())
@@ -367,6 +374,8 @@ class Compactor:
             seconds=seconds,
             cost=sum(cost(price, call.usage) for call in calls) if price else None,
             calls=tuple(calls),
+            focus=work.focus,
+            instructions=work.instructions,
         )
         new = await asyncio.to_thread(summary_row, made, new_id(), self._time.wall(), self._zone, self._known)
         if not await self._store.compact(new.parent, new, calls, tip=work.replaces, cache=spent.cache):
@@ -404,6 +413,7 @@ class _Work:
     demoted: tuple[Rendered, ...]
     kept: tuple[Rendered, ...]
     focus: str
+    instructions: str  # in the place of the configured ones
     payer: str
     summary_tokens: int
     shorten: tuple[str, ...]

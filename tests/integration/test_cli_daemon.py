@@ -249,6 +249,13 @@ def test_a_compaction_is_examined_undone_and_written_anew(clew: Command) -> None
     assert (listed.count("command"), "undone" in listed) == (2, False)
     assert "4 messages became a summary" in clew.ok("session", "redo", session, "--focus", "Fridays")
     assert [each["undone_at"] is None for each in json.loads(clew.ok("session", "compactions", session, "--json"))] == [True, False, True]
+    clew.ok("session", "redo", session, "--instructions", "Keep the hosts.\nNothing else.")
+    assert clew.ok("session", "compactions", session, "--diff").startswith(
+        "instructions: Keep the hosts. Nothing else.\n--- compaction 1\n"
+    )
+    shown = clew.ok("session", "compactions", session, "4")
+    assert "instructions: Keep the hosts. Nothing else.\n" in shown
+    assert "focus: Fridays\n" in clew.ok("session", "compactions", session, "3")
     undone = json.loads(clew.ok("session", "undo-compaction", session, "--json"))
     assert undone["undone_at"] is not None
     assert "undone" in clew.ok("session", "compactions", session)

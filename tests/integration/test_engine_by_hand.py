@@ -266,6 +266,28 @@ async def test_a_summary_is_written_anew_with_other_words_and_the_old_one_stands
             assert await world.store.verify_session(session) == []
 
 
+@pytest.mark.asyncio
+async def test_a_summary_is_written_anew_by_other_instructions_this_once(tmp_path: Path) -> None:  # P14, P19, P21
+    async with engine(tmp_path) as world:
+        world.compression(keep_recent=2)
+        async with world.running():
+            session = await world.seed(*exchanges(4), user("Never call me before nine."), assistant("I shall not."))
+            await world.desk.ask("/compact")
+            told = "Write only of prices. The password is Swordfish7."
+            assert (await world.service.compactor.redo(session, instructions=f" {told}\n")).state == "done"
+            body = world.summaries[-1]
+            assert system_text(body) == "Write only of prices. The password is [redacted: password]"
+            assert "<format>" in words_of(spoken(body)[-1])
+            made = await newest(world)
+            assert json.loads(made.report)["instructions"] == system_text(body)
+            assert made.prompt_version == "custom"
+            await world.desk.ask("and more")
+            await world.desk.ask("/compact")
+            assert "You keep the running summary" in system_text(world.summaries[-1])
+            assert "instructions" not in json.loads((await newest(world)).report)
+            assert "Never call me before nine." in (await newest(world)).text
+
+
 async def newest(world: World) -> Compaction:
     found = (await world.store.view(await world.session())).compaction
     assert found is not None

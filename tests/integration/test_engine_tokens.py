@@ -1,6 +1,7 @@
 """The token trigger and the cheap way, through the whole engine."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from clew.context.tokens import estimate, window
 from clew.messages import Block
 from clew.store import Compaction
 from clew.tools import ToolContext
+from clew.transport import Attachment
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault, JsonObject, Reply
@@ -367,6 +369,19 @@ async def test_scripts_without_spaces_and_emoji_never_overflow(tmp_path: Path, t
                 await world.desk.ask(text)
             assert all(record.status == 200 for record in world.model.calls)
             assert await compactions(world)
+
+
+@pytest.mark.asyncio
+async def test_an_attachment_counts_as_the_line_that_is_sent_for_it(tmp_path: Path) -> None:  # P9
+    photo = Attachment("harbour.jpg", "image/jpeg", 3_400_000, "ref")
+    async with engine(tmp_path, lambda body: say("I see."), tok=estimate) as world, world.running():
+        await world.desk.ask("look at this")
+        await world.desk.ask("look at this", attachments=(photo,) * 16)
+        line = "(attached, but not readable yet: harbour.jpg, image/jpeg, 3,400,000 bytes)"
+        assert words_of(spoken(world.replies[-1])[-1]).count(line) == 16
+    with sqlite3.connect(tmp_path / "clew.db") as file:
+        before, after = (sum(part[2] for part in json.loads(segments)) for (segments,) in file.execute("SELECT segments FROM model_calls"))
+    assert after - before >= 16 * estimate(line)
 
 
 # Failure ---------------------------------------------------------------------------------------------------------

@@ -114,6 +114,7 @@ async def test_a_compaction_is_undone_and_written_anew(clew: Clew) -> None:  # P
     await clew.post(f"/api/v1/sessions/{session}/compact", {})
     status, outcome = await clew.post(f"/api/v1/sessions/{session}/redo", {"focus": "the wall"})
     assert (status, outcome["state"], outcome["covered"]) == (200, "done", 8)
+    assert (await clew.post(f"/api/v1/sessions/{session}/redo", {"instructions": "x" * 10_001}))[0] == 400
     status, undone = await clew.post(f"/api/v1/sessions/{session}/undo-compaction", {})
     assert (status, undone["covered"], undone["undone_at"] is None) == (200, 8, False)
     _, done = await clew.get(f"/api/v1/sessions/{session}/compactions")

@@ -131,10 +131,17 @@ def _show(done: list[Compaction], number: int, where: tzinfo | None, *, diff: bo
     if as_json:
         print_json({"number": number, **_values(each), **({"diff": changes} if diff else {})})
         return
-    for line in changes if diff else _described(each, number, len(done), where):
+    for line in (*_wished(told(each)), *changes) if diff else _described(each, number, len(done), where):
         click.echo(line)
     if diff and not changes:
         nothing("The summary is the same as the one before it.")
+
+
+def _wished(report: Told) -> Iterator[str]:
+    """What somebody asked of a compaction."""
+    for name, text in (("focus", report.focus), ("instructions", report.instructions)):
+        if text:
+            yield f"{name}: {short(harmless(text), WHOLE)}"
 
 
 def _diff(done: list[Compaction], number: int) -> Iterator[str]:
@@ -155,6 +162,7 @@ def _described(each: Compaction, number: int, total: int, where: tzinfo | None) 
     how = [_tokens(report) and f"tokens: {_tokens(report)}", report.model and f"model {report.model}"]
     how += [each.prompt_version and f"prompt {each.prompt_version}", f"{report.seconds:.1f} s" if report.seconds is not None else ""]
     yield " · ".join(filter(None, [*how, f"${report.cost:.4f}" if report.cost is not None else ""]))
+    yield from _wished(report)
     for heading, entries in (("dropped", report.dropped), ("changed", report.changed), ("added", report.added), ("kept", report.kept)):
         if entries:
             yield f"{heading}: {len(entries)}"
@@ -192,12 +200,15 @@ async def undo_compaction(session: str, path: Path | None, as_json: bool) -> Non
 @click.command()
 @session_argument
 @click.option("--focus", metavar="TEXT", help="What the summary must keep this time.")
+@click.option(
+    "--instructions", metavar="TEXT", default="", help="What the summariser is told this once, instead of the usual instructions."
+)
 @config_option
 @json_option
 @asynchronous
-async def redo(session: str, focus: str | None, path: Path | None, as_json: bool) -> None:
+async def redo(session: str, focus: str | None, instructions: str, path: Path | None, as_json: bool) -> None:
     """Write a session's newest summary anew from the messages it was made of. The old one stands until the new one is there."""
-    answer = await _asked(path, session, "redo", {"focus": focus})
+    answer = await _asked(path, session, "redo", {"focus": focus, "instructions": instructions})
     if as_json:
         print_json(answer)
     elif answer["state"] == "nothing":

@@ -62,6 +62,12 @@ class CompactBody(_Model):
     focus: Annotated[str, Field(max_length=10_000)] | None = None
 
 
+class RedoBody(CompactBody):
+    """instructions: what the summariser is told this once, in the place of the usual instructions."""
+
+    instructions: Annotated[str, Field(max_length=10_000)] = ""
+
+
 class PinBody(_Model):
     """message: an id or its beginning, or `#7` for the seventh."""
 
@@ -152,7 +158,7 @@ class Api:
             Endpoint("GET", "/sessions/{id}/compactions", self.compactions, "Its compactions, oldest first", Compactions),
             Endpoint("GET", "/sessions/{id}/export", self.export_session, "All of a session"),
             Endpoint("POST", "/sessions/{id}/compact", self.compact, "Compact now, or preview", query=CompactQuery, body=CompactBody),
-            Endpoint("POST", "/sessions/{id}/redo", self.redo, "Write the newest summary anew", body=CompactBody),
+            Endpoint("POST", "/sessions/{id}/redo", self.redo, "Write the newest summary anew", body=RedoBody),
             Endpoint("POST", "/sessions/{id}/undo-compaction", self.undo_compaction, "Undo the newest compaction", Compaction),
             Endpoint("GET", "/sessions/{id}/pins", self.pins, "Its pinned messages", Pins),
             Endpoint("POST", "/sessions/{id}/pins", self.pin, "Keep a message word for word", body=PinBody),
@@ -253,7 +259,7 @@ class Api:
 
     async def redo(self, call: Call) -> Any:
         session = await self._find(call)
-        return plain(await self._service.compactor.redo(session.id, call.body.focus))
+        return plain(await self._service.compactor.redo(session.id, call.body.focus, instructions=call.body.instructions))
 
     async def undo_compaction(self, call: Call) -> Any:
         session = await self._find(call)
