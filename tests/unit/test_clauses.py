@@ -90,7 +90,30 @@ def test_a_bare_verb_with_what_it_is_done_to_is_a_command(text: str, command: bo
     ],
 )
 def test_a_demand_needs_no_verb(text: str, demand: bool) -> None:  # P17
-    assert bool(does(text) & (DUTY << phrases.HINT)) is demand
+    assert bool(does(text) & DUTY) is demand
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("The nightly builds never touch the archive.", True),
+        ("The negatives are never washed in the sink.", True),
+        ("They begged us in a letter not to sell the mill.", True),
+        ("Werft alte Farbe nie in den Ausguss.", True),
+        ("He never touches the archive.", False),
+        ("I have never seen the mill.", False),
+        ("Er geht nie in den Keller.", False),
+        ("She asked why it was not there.", False),
+    ],
+)
+def test_what_is_never_done_by_nobody_in_particular_is_a_rule(text: str, rule: bool) -> None:  # P17
+    assert bool(does(text) & phrases.PROHIBITION) is rule
+
+
+def test_only_with_a_permission_is_a_limit() -> None:  # P17
+    assert does("Only the night watch may open it.") & phrases.LIMITS
+    assert does("Nur die Wache darf es öffnen.") & phrases.LIMITS
+    assert not does("Only the night watch was there.") & phrases.LIMITS
 
 
 def test_a_rule_beside_a_story_is_one_and_a_story_none() -> None:  # P17

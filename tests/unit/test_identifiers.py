@@ -52,6 +52,10 @@ def found(sentence: str) -> list[tuple[str, str]]:
         ("一个罐子四块八,一共六亩三分", [("四块八", "word"), ("六亩三分", "word")]),
         ("Supper is at six forty-five for fourteen guests", [("six forty-five", "word"), ("fourteen", "word")]),
         ("Room 12, table for 6, port 8130", [("12", "number"), ("6", "number"), ("8130", "number")]),
+        (
+            "Half past eight, um halb acht, viertel nach drei",
+            [("Half past eight", "time"), ("halb acht", "time"), ("viertel nach drei", "time")],
+        ),
         ("GitLab is down", [("GitLab", "name")]),
         ('Er meldet „Pumpe blockiert (-31)".', [("Pumpe blockiert (-31)", "quote")]),
         ("It says PUMP_STATE(4471), twice", [("PUMP_STATE", "id"), ("4471", "number")]),
@@ -70,6 +74,7 @@ def test_they_are_found_whole_and_in_order(sentence: str, expected: list[tuple[s
         "1. Buy bread",
         "A day-to-day, state-of-the-art thing.",
         "I have two or three of them.",
+        "Half of them came.",
         "一点一下十分",
         "",
     ],

@@ -14,6 +14,10 @@ from clew.context.sentences import LONGEST_SENTENCE, sentences
         ("Am 5. Mai im 3. Stock, ok. Zimmer 12. Komm nie.", ["Am 5. Mai im 3. Stock, ok.", "Zimmer 12.", "Komm nie."]),
         ("Le 14. juillet. Oui.", ["Le 14. juillet.", "Oui."]),
         ("Don't. I mean it.", ["Don't.", "I mean it."]),
+        ('It says "Door is open. Shut it." Then it beeps.', ['It says "Door is open. Shut it."', "Then it beeps."]),
+        ("Dort steht „Zu spät. Abbruch“. Schade.", ["Dort steht „Zu spät. Abbruch“.", "Schade."]),
+        ("画面に「失敗。再起動」と出ました。はい。", ["画面に「失敗。再起動」と出ました。", "はい。"]),
+        ('A 3" pipe. A 5" one.', ['A 3" pipe.', 'A 5" one.']),
         (" \n\t ", []),
     ],
 )

@@ -32,9 +32,26 @@ def read(sentence: str, within: int) -> int:
         found |= phrases.CORRECTION
     if not phrases.does(found, phrases.TASK) and _commands(clauses, within):
         found |= phrases.TASK << phrases.HINT
-    if not phrases.does(found, phrases.DUTY) and _demands(clauses, within):
-        found |= phrases.DUTY << phrases.HINT
+    if not found & phrases.DUTY and _demands(clauses, within):
+        found |= phrases.DUTY
+    if not found & (phrases.PROHIBITION | phrases.PAST) and any(_ordains(clause, within) for clause in clauses):
+        found |= phrases.PROHIBITION | phrases.NEGATION
     return found
+
+
+def _ordains(clause: _Clause, within: int) -> bool:
+    """Whether a clause says what is never done, of nobody in particular, or that somebody asked not to do it."""
+    at = next((at for at, word in enumerate(clause) if is_a(word, "never", within)), 0)
+    if at and not any(is_a(word, "finite", within) for word in clause):
+        return at + 1 < len(clause)
+    bidden = next((at for at, word in enumerate(clause) if is_a(word, "bidding", within)), len(clause))
+    return any(pair == ("not", "to") for pair in pairwise(clause[bidden:]))
+
+
+def denies_only(sentence: str) -> bool:
+    """Whether a sentence only says what is not meant: `Not a day before.`"""
+    (clause, *rest) = [each for each in phrases.clauses(sentence) if each] or [()]
+    return not rest and bool(clause) and _denied(clause, phrases.likely(phrases.languages(sentence)))
 
 
 def _corrects(clauses: Sequence[_Clause], within: int) -> bool:

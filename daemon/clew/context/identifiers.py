@@ -51,6 +51,14 @@ _MEASURES = "% °c °f ° km m cm mm kg g mg l ml cl kb mb gb tb mib gib kwh kw 
 _UNIT_SIGNS = frozenset(_MEASURES.split())
 _RATIO = re.compile(r"[a-zµ%€$°]{1,5}/[a-z0-9²³]{1,5}\Z")
 _NUMBER = re.compile(r"[+-]?#?\d[\d.,:/'’-]*\Z")
+_CLOCK = {
+    "half": ("past", ""),
+    "quarter": ("past", "to"),
+    "halb": ("",),
+    "viertel": ("vor", "nach", ""),
+    "kwart": ("voor", "over"),
+}
+"""Words in front of a spoken time, and those between it and the number, if any."""
 _CODE = re.compile(
     r"[\w.$-]+\(\)|[\w-]+\.[a-z][a-z0-9]{1,4}\Z|\w+(?:-\w+){2,}\Z|\S+@\S+:\S+\Z|--?[a-z][\w-]+(?:=\S+)?\Z"
     r"|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\Z|\w+(?:_\w+)+\Z|\w+::\w[\w:]*\Z",
@@ -250,12 +258,24 @@ def _in_words(sentence: str) -> Iterator[tuple[str, Kind]]:
     numbers = [_written_out(word) for word in words]
     at = 0
     while at < len(words):
-        used = 0
+        if used := _clock(words, numbers, at):
+            yield " ".join(words[at : at + used]).strip(_OUTSIDE).rstrip("."), "time"
+            at += used
+            continue
         while at + used < len(words) and numbers[at + used]:
             used += 1
         if used > 1 or (used and numbers[at] > 1):
             yield " ".join(words[at : at + used]).strip(_OUTSIDE).rstrip("."), "word"
         at += max(used, 1)
+
+
+def _clock(words: Sequence[str], numbers: Sequence[int], at: int) -> int:
+    """Words of a time of day that begins here and is spoken, as `half past eight` or `halb acht`; 0 for none."""
+    between = _CLOCK.get(fold(words[at]))
+    if between is None:
+        return 0
+    used = 2 if at + 1 < len(words) and fold(words[at + 1]) in between else 1
+    return used + 1 if (used == 2 or "" in between) and at + used < len(words) and numbers[at + used] else 0
 
 
 def _written_out(word: str) -> int:

@@ -1,7 +1,7 @@
 """Texts in sentences. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from clew.context.phrases import MONTHS, fold
 
@@ -10,7 +10,8 @@ LONGEST_SENTENCE = 600
 MAX_CHARS = 200_000
 """Characters of one text that are read."""
 
-_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
+_CLOSING = r"[\"'”’)\]]"
+_END = re.compile(rf"(?<=[.!?…])\s+|(?<=[.!?…]{_CLOSING})\s+|(?<=[.!?…]{_CLOSING}{{2}})\s+|(?<=[。！？])")
 _MOST_PARTS = 20
 """Abbreviations in one sentence that are believed."""
 _LONGEST_ABBREVIATION = 8
@@ -20,6 +21,10 @@ _ABBREVIATED = re.compile(
     r"|\b(?:am|im|der|den|dem|die|das|vom|zum|zur|beim|bis|ab)\s\d{1,2}\.$",
     re.IGNORECASE,
 )
+_QUOTES = (("„", "“”"), ("«", "»"), ("「", "」"), ("『", "』"))
+_OPENED = re.compile(r"(?:^|[\s(])\"(?=\S)[^\"]*$")
+_LONGEST_QUOTED = 200
+"""Characters of two sentences that one quotation holds together."""
 _ORDINAL = re.compile(r"(?:^|\s)\d{1,2}\.$")
 
 
@@ -30,10 +35,15 @@ def sentences(text: str) -> Iterator[str]:
         pieces = _END.split(" ".join(paragraph.split()))
         for piece, following in zip(pieces, (*pieces[1:], ""), strict=True):
             parts.append(piece)
-            if len(parts) == _MOST_PARTS or not _goes_on(piece[-_LONGEST_ABBREVIATION:], following):
-                yield from _pieces(" ".join(filter(None, parts)))
+            ended = not _goes_on(piece[-_LONGEST_ABBREVIATION:], following) and not _quotes_on(piece, following)
+            if len(parts) == _MOST_PARTS or ended:
+                yield from _pieces(_joined(parts))
                 parts = []
-        yield from _pieces(" ".join(parts))
+        yield from _pieces(_joined(parts))
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "".join(part if part[-1:] in "。！？" else f"{part} " for part in parts if part).strip()
 
 
 def _goes_on(end: str, following: str) -> bool:
@@ -43,6 +53,15 @@ def _goes_on(end: str, following: str) -> bool:
     if _ABBREVIATED.search(end):
         return True
     return bool(_ORDINAL.search(end)) and (following[:1].islower() or fold(following.partition(" ")[0]).strip(".,") in MONTHS)
+
+
+def _quotes_on(piece: str, following: str) -> bool:
+    """Whether a quotation that begins in `piece` ends in the next one: it is of one mind, as an error text is."""
+    if len(piece) + len(following) > _LONGEST_QUOTED:
+        return False
+    if _OPENED.search(piece) and '"' in following:
+        return True
+    return any(piece.rfind(opening) > max(map(piece.rfind, closing)) and any(map(following.count, closing)) for opening, closing in _QUOTES)
 
 
 def _pieces(sentence: str) -> Iterator[str]:

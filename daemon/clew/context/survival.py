@@ -52,6 +52,8 @@ _LONGEST_JOINED = 240
 """Characters of two sentences that are one statement."""
 _FRAGMENT = 2
 """Content words, its identifiers aside, up to which a sentence only gives the figure for the one before it."""
+_FEW = 5
+"""Content words of a sentence that gives the figures for what the one before it names."""
 _RULE = phrases.PROHIBITION | phrases.DUTY | phrases.LIMITS
 _ACKNOWLEDGEMENT = 8
 """Content words up to which a reply does not answer a request but takes note of it."""
@@ -262,8 +264,12 @@ def _leans(each: Statement, before: Statement) -> bool:
         return False
     if each.does & phrases.BECAUSE:
         return phrases.does(before.does, phrases.DECISION)
-    if each.does & phrases.REFERS and each.does & _RULE:
+    if each.does & phrases.REFERS and (each.does & _RULE or (each.identifiers and len(each.stems) <= _FEW)):
         return True
+    if before.does & _RULE and clauses.denies_only(each.text):
+        return True
+    if each.certainty != "said" and len(before.stems) <= _FRAGMENT:
+        return True  # a bare guess and what it is about
     return bool(each.identifiers) and not each.does & _RULE and _only_figures(each) and not before.identifiers
 
 

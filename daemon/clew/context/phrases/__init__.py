@@ -98,9 +98,10 @@ ones, such as `may be`, guess or permit; LEAVE verbs forbid together with a nega
 BECAUSE: it is the reason of that."""
 _BITS = tuple(1 << place for place in range(len(CATEGORIES)))
 _OPENINGS = REFERS | BECAUSE
-CLASSES = ("finite", "copula", "denial", "joins", "only", "none", "leading", "object", "adverb")
-"""Classes of words: verbs that a sentence turns on and the pronouns in front of them; forms of `to be`; `not`; what may stand in front
-of it; `only`; `no`; what may follow a `not` that denies no verb; what follows a bare verb; what looks like one and is none."""
+CLASSES = ("finite", "copula", "denial", "never", "joins", "only", "none", "leading", "object", "adverb", "bidding")
+"""Classes of words: verbs that a sentence turns on and the pronouns in front of them; forms of `to be`; `not`; `never`; what may stand
+in front of `not`; `only`; `no`; what may follow a `not` that denies no verb; what follows a bare verb; what looks like one and is none;
+verbs of asking somebody."""
 HINT = 32
 """A bit moved up by so many places: the sentence only hints at it."""
 
@@ -355,6 +356,8 @@ def _read_clause(tokens: Sequence[str], within: int, front: int) -> int:
         found |= bits
     if found & NEGATION and does(found, LEAVE):
         found |= PROHIBITION if found & LEAVE else PROHIBITION << HINT
+    if does(found, LIMITS) and does(found, LEAVE):
+        found |= LIMITS
     return found & ~(IDLE | OBJECTION | POSSIBLE)
 
 

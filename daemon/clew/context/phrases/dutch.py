@@ -78,4 +78,5 @@ PHRASES = {
     "only": "alleen slechts pas",
     "none": "geen niets",
     "leading": "de het een in op aan bij met naar van voor om uit over onder tot mijn jouw zijn haar ons die dat deze dit als",
+    "never": "nooit",
 }

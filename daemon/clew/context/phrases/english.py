@@ -15,14 +15,15 @@ PHRASES = {
         ^never, must never, should never, may never, can never, shall never, ?we never, ?you never, ?they never, never again, and never,
         but never, to never, please never, is never to, are never to, nobody should, no one should, nobody touches, do not ever, don t
         ever, ?not even, ?never, ?not to, nobody ever, no one ever, said don t, says don t, said dont, says dont, said do not, said not
-        to, says not to, told me not to, told us not to, asked not to, asked us not to, asked me not to""",
+        to, says not to, told me not to, told us not to, asked not to, asked us not to, asked me not to, is never *ed, are never *ed, is
+        never *en, are never *en""",
     "limits": """?only, unless, ?except, at most, at least, no more than, no less than, not more than, no later than, no earlier than, not
         before, not after, ?maximum, ?minimum, exclusively, solely, as long as, provided that, no other than, nothing but, ?limit, limited
         to, not over, not above, not below, only ever, ever only, only from, only after, only when, only with, only if, only then, only
         by, only on, not a day before, not until, no one but, nobody but, all but, may only, it may only, can only, must only""",
     "duty": """must, ?always, ?required, mandatory, make sure, be sure to, ensure, ?strictly, ?every time, without exception, ?insist,
-        ?shall, is important that, ?has to be, ?have to be, ?needs to be, ?need to be, rule, ask before, ask me before, ask first,
-        check with me, ask me first, from now on, by default, at all times""",
+        ?shall, is important that, ?has to be, ?have to be, ?needs to be, ?need to be, rule, ask before, ask me before, ask first, check
+        with me, ask me first, from now on, by default, at all times, i always want, we always want""",
     "hedge": """i think, i guess, i believe, i suppose, i assume, i suspect, i reckon, we think, maybe, perhaps, probably, possibly,
         presumably, apparently, supposedly, might, could be, not sure, not certain, unsure, seems, seem, looks like, likely, unlikely, if
         i remember, if i recall, as far as i know, afaik, iirc, my guess, i d say, i d guess, i doubt, i imagine, hopefully, tentatively,
@@ -62,7 +63,8 @@ PHRASES = {
     "done": """done, finished, completed, complete, fixed, resolved, solved, booked, sent, paid, works now, merged, closed, cancelled,
         canceled, bought, ordered, delivered, ready, submitted, sorted, installed, uploaded, signed, arrived, went through""",
     "error": """error, errors, failed, failure, ?fails, ?failing, exception, traceback, crash*, ?broken, timeout, timed out, ?denied,
-        ?refused, unreachable, corrupt*, not found, unable to, ?invalid, panic, fatal, ?warning""",
+        ?refused, unreachable, corrupt*, not found, unable to, ?invalid, panic, fatal, ?warning, no space left, permission denied, no such
+        file, no such column, no such""",
     "open": """open question, still open, undecided, not decided, to be decided, tbd, unclear, still need, pending, unresolved, not yet,
         still waiting, remains open, remains to""",
     "idle": """i ll keep that in mind, i ll keep it in mind, i will keep that in mind, i ll remember that, i ll remember, i ll make a
@@ -120,4 +122,6 @@ PHRASES = {
         thanks well right meanwhile hence thus everywhere found gave hung left told took made got brought bought sold went came saw said
         sent kept lost held built paid met ran sat stood thought felt broke chose drove wrote wore fell knew grew drew threw caught taught
         fought spent its thats theres im nah ok okay oh good nice fine great sure first second third last next consider beside""",
+    "never": "never",
+    "bidding": "ask asks asked tell tells told want wants wanted warn warned beg begged",
 }

@@ -17,9 +17,10 @@ PHRASES = {
         spätestens, frühestens, ausschließlich, ausschliesslich, lediglich, solange, vorausgesetzt, ?maximum, ?minimum, ?bis zu, bloß
         nicht, ausgenommen, nicht über, nicht unter, nicht später als, nur wenn, nur mit, nur nach, erst wenn, nur noch, nur über, nur
         von, nur am, nur bei, nicht vor, darf nur, dürfen nur, darfst nur, darf erst, dürfen erst, soll nur, sollen nur""",
-    "duty": """muss, müssen, musst, ?müsst, ?immer, unbedingt, zwingend, ?pflicht, verpflichtend, ?stets, ?jedes mal, ausnahmslos,
-        stell sicher, stellt sicher, achte darauf, achtet darauf, ?grundsätzlich, wichtig ist dass, es ist wichtig, ?regel,
-        bestehe darauf, ?jedenfalls, frag vorher, vorher fragen, frag mich, erst fragen, immer zuerst, ab sofort, ab jetzt, von jetzt an""",
+    "duty": """muss, müssen, musst, ?müsst, ?immer, unbedingt, zwingend, ?pflicht, verpflichtend, ?stets, ?jedes mal, ausnahmslos, stell
+        sicher, stellt sicher, achte darauf, achtet darauf, ?grundsätzlich, wichtig ist dass, es ist wichtig, ?regel, bestehe darauf,
+        ?jedenfalls, frag vorher, vorher fragen, frag mich, erst fragen, immer zuerst, ab sofort, ab jetzt, von jetzt an, ich will immer,
+        ich möchte immer, wir wollen immer""",
     "hedge": """ich glaube, glaube ich, ich denke, denke ich, ich meine, meine ich, ich vermute, vermutlich, vielleicht, wahrscheinlich,
         möglicherweise, eventuell, evtl, wohl, anscheinend, angeblich, scheinbar, scheint, könnte sein, bin mir nicht sicher, nicht
         sicher, unsicher, soweit ich weiß, soweit ich weiss, wenn ich mich recht erinnere, schätze, ich nehme an, nehme ich an, womöglich,
@@ -49,8 +50,8 @@ PHRASES = {
         ^bereitet, ^kündig, ^kündige, ^kündigt, ^verschieb, ^verschiebe, ^verschiebt, ?^gib, ?^nimm, ?^leg, ?^lege, ?^legt, ?^setz,
         ?^setze, ?^setzt, ^melde, ?^sag, ?^zeig, ?^zeige, ?^zeigt, ?^erklär, ?^erkläre, ?^erklärt, kümmere dich, brauche bis, ^bitte,
         und bitte, erinnerst du mich, erinnere mich, kannst du mich erinnern, denkst du daran""",
-    "promise": """?ich werde, ?werde ich, ich kümmere mich, ?ich mache das, ?mache ich, ich sorge, ich melde mich, melde ich mich,
-        ich erinnere, ich schicke, ich verspreche, versprochen, ich buche, ich prüfe, ?ich schaue""",
+    "promise": """?ich werde, ?werde ich, ich kümmere mich, ?ich mache das, ?mache ich, ich sorge, ich melde mich, melde ich mich, ich
+        erinnere, ich schicke, ich verspreche, versprochen, ich buche, ich prüfe, ?ich schaue, ?^ich *e""",
     "preference": """lieber, am liebsten, bevorzug*, ?ich mag, ?mag ich, mag keine*, ?gefällt, liebling*, lieblings*, allergi*,
         vegetari*, vegan*, unverträglich*, ?ich liebe, ?ich hasse, ?gern, ?ungern, ?schmeckt""",
     "goal": """ziel, ?zweck, ?ich will, wir wollen, ?ich möchte, wir möchten, ?vorhaben, ?projekt, ?hilf mir, geplant ist, ich plane,
@@ -72,12 +73,12 @@ PHRASES = {
     "months": "januar februar märz april mai juni juli august september oktober november dezember",
     "units": """minute minuten stunde stunden tag tage tagen woche wochen monat monate monaten jahr jahre jahren sekunden uhr euro
         personen leute gäste plätze stück mal prozent grad seiten karten flaschen eier kilo meter liter gramm nächte""",
-    "when": """heute abend, morgen, übermorgen, nächste woche, nächsten monat, nächstes jahr, am montag, am dienstag, am mittwoch,
-        am donnerstag, am freitag, am samstag, am sonntag, bis montag, bis dienstag, bis mittwoch, bis donnerstag, bis freitag,
-        bis samstag, bis sonntag, jeden tag, jede woche, jeden monat, jeden montag, jeden dienstag, jeden mittwoch, jeden donnerstag,
-        jeden freitag, jeden samstag, jeden sonntag, täglich, wöchentlich, monatlich, bis zum, bis ende, vor dem, im januar, im februar,
-        im märz, im april, im mai, im juni, im juli, im august, im september, im oktober, im november, im dezember, nächsten montag,
-        nächsten freitag, spätestens""",
+    "when": """heute abend, morgen, übermorgen, nächste woche, nächsten monat, nächstes jahr, am montag, am dienstag, am mittwoch, am
+        donnerstag, am freitag, am samstag, am sonntag, bis montag, bis dienstag, bis mittwoch, bis donnerstag, bis freitag, bis samstag,
+        bis sonntag, jeden tag, jede woche, jeden monat, jeden montag, jeden dienstag, jeden mittwoch, jeden donnerstag, jeden freitag,
+        jeden samstag, jeden sonntag, täglich, wöchentlich, monatlich, bis zum, bis ende, vor dem, im januar, im februar, im märz, im
+        april, im mai, im juni, im juli, im august, im september, im oktober, im november, im dezember, nächsten montag, nächsten freitag,
+        spätestens, heute noch, noch heute, heute nachmittag, heute mittag""",
     "naming": """heißt, heißen, heisst, genannt, mein name, name ist, wohne, wohnt, lebt in, geboren, geburtstag, adresse, nummer ist,
         liegt unter, erreichbar unter, liegt in, kostet, gehört, läuft auf, gespeichert, steht in, kommt auf, macht zusammen, wiegt,
         misst, ?meine frau, ?mein mann, ?meine tochter, ?mein sohn, ?meine mutter, ?mein vater, ?meine schwester, ?mein bruder, ?arbeitet,
@@ -95,7 +96,7 @@ PHRASES = {
     "because": ", weil, denn, der grund, nämlich, grund",
     "finite": """ist sind bin bist war waren hat haben habe hast hatte hatten wird werden wurde wurden kann können konnte konnten muss
         müssen musste soll sollen sollte darf dürfen will wollen wollte ich du er wir ihr man es gibt gab geht kommt macht steht liegt
-        möchte hätte wäre würde""",
+        möchte hätte wäre würde sie""",
     "copula": "ist sind war waren",
     "denial": "nicht nie niemals",
     "joins": "und also aber",
@@ -106,4 +107,5 @@ PHRASES = {
     "object": "sie ihn mir uns mich dich bitte",
     "adverb": """für ohne gegen um durch wegen mit bei zu von nach vor aus bis seit trotz außer heute gestern morgen jetzt hab habe hat
         dann wie als ob weil dass wenn""",
+    "never": "nie niemals",
 }

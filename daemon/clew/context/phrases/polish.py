@@ -32,14 +32,13 @@ PHRASES = {
         chodziło mi, pomyli*, pomyłk*, ?błędnie, mój błąd, ?zamiast, ?lecz, tylko że, ?a nie, ?już nie, ?zmieni*, ?zmiana, przesunię*,
         przeniesi*, ?teraz jest, ?teraz to, ?nieprawda, ?źle, literówka, raczej nie, ?jednak, w rzeczywistości""",
     "objection": "nie, czekaj, poczekaj, przepraszam, sorry, ups, chwila, moment",
-    "task": """?proszę, ?czy możesz, ?możesz, ?mógłbyś, ?mogłabyś, ?czy mógłbyś, przypomnij, pamiętaj, nie zapomnij, ?zadanie,
-        do zrobienia, ?muszę, musimy jeszcze, trzeba jeszcze, ?powinniśmy, ?powinienem, ?powinnam, ?potrzebuję, chcę żebyś, ?termin,
-        następny krok, ^zarezerwuj, ^zarezerwujcie, ^zadzwoń, ^zadzwońcie, ^wyślij, ^wyślijcie, ^kup, ^kupcie, ^zamów, ^zamówcie,
-        ?^sprawdź, ?^sprawdźcie, ^napisz, ^napiszcie, ^dodaj, ^dodajcie, ^usuń, ^usuńcie, ^stwórz, ^stwórzcie, ^utwórz, ^utwórzcie,
-        ^anuluj, ^anulujcie, ^zapłać, ^zapłaćcie, ^przygotuj, ^przygotujcie, ?^zapytaj, ?^zapytajcie, ?^znajdź, ?^znajdźcie, ^zapisz,
-        ^zapiszcie, ^zaplanuj, ^zaplanujcie, ^wydrukuj, ^wydrukujcie, ^zorganizuj, ^zorganizujcie, ?^zrób, ?^zróbcie, ?^ustaw,
-        ?^ustawcie, ?^weź, ?^daj, ?^powiedz, ?^powiedzcie, ?^wyjaśnij, ?^wyjaśnijcie, ^odbierz, ^odbierzcie, zajmij się, ^proszę,
-        przypomnisz mi""",
+    "task": """?proszę, ?czy możesz, ?możesz, ?mógłbyś, ?mogłabyś, ?czy mógłbyś, przypomnij, pamiętaj, nie zapomnij, ?zadanie, do
+        zrobienia, ?muszę, musimy jeszcze, trzeba jeszcze, ?powinniśmy, ?powinienem, ?powinnam, ?potrzebuję, chcę żebyś, ?termin, następny
+        krok, ^zarezerwuj, ^zarezerwujcie, ^zadzwoń, ^zadzwońcie, ^wyślij, ^wyślijcie, ^kup, ^kupcie, ^zamów, ^zamówcie, ?^sprawdź,
+        ?^sprawdźcie, ^napisz, ^napiszcie, ^dodaj, ^dodajcie, ^usuń, ^usuńcie, ^stwórz, ^stwórzcie, ^utwórz, ^utwórzcie, ^anuluj,
+        ^anulujcie, ^zapłać, ^zapłaćcie, ^przygotuj, ^przygotujcie, ?^zapytaj, ?^zapytajcie, ?^znajdź, ?^znajdźcie, ^zapisz, ^zapiszcie,
+        ^zaplanuj, ^zaplanujcie, ^wydrukuj, ^wydrukujcie, ^zorganizuj, ^zorganizujcie, ?^zrób, ?^zróbcie, ?^ustaw, ?^ustawcie, ?^weź,
+        ?^daj, ?^powiedz, ?^powiedzcie, ?^wyjaśnij, ?^wyjaśnijcie, ^odbierz, ^odbierzcie, zajmij się, ^proszę, przypomnisz mi, ?trzeba""",
     "promise": """?zrobię, zajmę się, wyślę, dam znać, zarezerwuję, sprawdzę, obiecuję, obiecane, przypomnę, ?postaram się, przygotuję,
         ?będę pamiętać, zadzwonię""",
     "preference": """wolę, wolimy, ?lubię, nie lubię, ?uwielbiam, ?nienawidzę, nie znoszę, ?ulubion*, alergi*, uczulen*, uczulon*,
@@ -87,4 +86,5 @@ PHRASES = {
     "only": "tylko jedynie",
     "none": "żaden żadna żadnych żadnego nic",
     "leading": "w we na do z ze od za po dla przy przez o u ten ta to te tego tej jak jakaś mój moja twój",
+    "never": "nigdy",
 }

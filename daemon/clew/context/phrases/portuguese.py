@@ -31,14 +31,15 @@ PHRASES = {
         ?errei, ?errado, ?errada, meu erro, ?em vez de, ?ao invés de, em lugar de, mas sim, e sim, ?já não, ?não é mais, ?mudou,
         ?alterad*, ?agora é, agora são, passou a, foi adiad*, retifico, ?incorret*, confundi, ?aliás, ou melhor, ?de fato""",
     "objection": "não, espera, espere, desculpa, desculpe, ops, calma, peraí",
-    "task": """?por favor, ?pode, ?podes, ?poderia, ?podia, ?você pode, lembra me, me lembre, lembre me, me lembra, lembra, lembre,
-        não esqueça, não esqueças, não te esqueças, ?tarefa, ?pendente, ?tenho que, ?temos que, ?tens que, preciso que, ?precisamos,
-        quero que, ?deveríamos, prazo, próximo passo, por fazer, a fazer, ^reserva, ^reserve, ^liga, ^ligue, ^envia, ^envie, ^manda,
-        ^mande, ^compra, ^compre, ^pede, ^peça, ?^verifica, ^verifique, ^escreve, ^escreva, ^adiciona, ^adicione, ^apaga, ^apague,
-        ^cria, ^crie, ^cancela, ^cancele, ^paga, ^pague, ^prepara, ^prepare, ?^pergunta, ^pergunte, ?^procura, ^anota, ^anote, ^planeja,
-        ^imprime, ^imprima, ^organiza, ?^faz, ?^faça, ?^põe, ?^diz, ?^explica, ^avisa, ^avise, me lembras, me avisas, me lembra de""",
-    "promise": """?vou, ?farei, eu cuido, trato disso, te aviso, aviso te, enviarei, prometo, prometido, vou verificar, reservarei,
-        vou tratar""",
+    "task": """?por favor, ?pode, ?podes, ?poderia, ?podia, ?você pode, lembra me, me lembre, lembre me, me lembra, lembra, lembre, não
+        esqueça, não esqueças, não te esqueças, ?tarefa, ?pendente, ?tenho que, ?temos que, ?tens que, preciso que, ?precisamos, quero
+        que, ?deveríamos, prazo, próximo passo, por fazer, a fazer, ^reserva, ^reserve, ^liga, ^ligue, ^envia, ^envie, ^manda, ^mande,
+        ^compra, ^compre, ^pede, ^peça, ?^verifica, ^verifique, ^escreve, ^escreva, ^adiciona, ^adicione, ^apaga, ^apague, ^cria, ^crie,
+        ^cancela, ^cancele, ^paga, ^pague, ^prepara, ^prepare, ?^pergunta, ^pergunte, ?^procura, ^anota, ^anote, ^planeja, ^imprime,
+        ^imprima, ^organiza, ?^faz, ?^faça, ?^põe, ?^diz, ?^explica, ^avisa, ^avise, me lembras, me avisas, me lembra de, ?é preciso, ?é
+        necessário""",
+    "promise": """?vou, ?farei, eu cuido, trato disso, te aviso, aviso te, enviarei, prometo, prometido, vou verificar, reservarei, vou
+        tratar, ?*arei, ?*erei, ?*irei""",
     "preference": """prefir*, prefer*, preferid*, ?gosto de, não gosto, ?adoro, ?odeio, ?detesto, alérgic*, alergia, vegetarian*,
         vegan*, intoleran*, ?favorit*""",
     "goal": """objetivo, ?meta, ?quero, ?queremos, ?gostaria, gostaríamos, ?projeto, ?ajuda me, ?me ajude, estou tentando,
@@ -81,4 +82,5 @@ PHRASES = {
     "only": "só apenas somente",
     "none": "nenhum nenhuma nada",
     "leading": "o a os as um uma de do da dos em no na nos com por para ao à meu minha teu seu sua este esta esse como",
+    "never": "nunca jamais",
 }
