@@ -117,3 +117,12 @@ def test_revisions_in_a_row_are_told_as_one() -> None:  # P14 P21
     assert [change.text for change in report.refused] == ["The boat is sold."]
     kept = {entry.text for entry in last}
     assert all(change.text not in kept for change in report.dropped)
+
+
+def test_the_line_that_names_who_stays_takes_room_too() -> None:  # P17
+    rules = [Entry("constraint", "", speaker=name, number=n, certainty="asked") for n, name in enumerate(("Ada", "Bob", "Ada"), 1)]
+    rules[2] = Entry("constraint", "", "Never deploy on Fridays, unless I say go.", "Ada", "asked", number=3)
+    for tokens in range(20, 60):
+        size = Size(tokens)
+        revised, _ = revise(tuple(rules), told(), "=", size=size)
+        assert estimate(render(revised, zone=size.zone, year=size.year)) <= tokens

@@ -125,8 +125,15 @@ def _glimpse(conversation: Sequence[Said], size: Size) -> Ledger:
 
 def _fitted(entries: Ledger, size: Size, weight: Callable[[Entry], int]) -> contract.Fitted:
     person = only_person(entries)
-    room = size.tokens - (estimate(f"{said_by(person)}\n") if person else 0)
-    return contract.fitted(entries, room, lambda entry: size.cost(entry, person), weight)
+    fits = contract.fitted(entries, _beside(person, size), lambda entry: size.cost(entry, person), weight)
+    if person or not (left := only_person(fits.kept)):
+        return fits
+    return contract.fitted(entries, _beside(left, size), size.cost, weight)  # others left: the line that names who stays takes room
+
+
+def _beside(person: str, size: Size) -> int:
+    """Tokens for the entries beside the line that says whose they are. person: empty where there is none."""
+    return size.tokens - (estimate(f"{said_by(person)}\n") if person else 0)
 
 
 class _Draft:
