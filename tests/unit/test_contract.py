@@ -187,6 +187,29 @@ def test_an_appointment_that_is_over_leaves_before_one_that_is_not() -> None:  #
     assert must(soon)
 
 
+@pytest.mark.parametrize(
+    ("settles", "entry"),
+    [
+        (True, Entry("fact", "I think the tap in the kitchen costs about 80 €.", speaker="Ada", certainty="guessed", date=START, number=1)),
+        (True, Entry("error", "connection to db-7 refused", speaker="tool", date=START, number=1)),
+        (False, Entry("fact", "The tap in the kitchen costs 80 €.", speaker="Ada", date=START, number=1)),
+        (False, Entry("constraint", "Never ring the bell after nine without asking me.", speaker="Ada", date=START, number=1)),
+    ],
+)
+def test_a_guess_and_an_error_bind_less_the_older_they_are(settles: bool, entry: Entry) -> None:  # P17
+    weights = [binding(entry, START + days * DAY) for days in (0, 10, 300)]
+    assert weights == sorted(weights, reverse=True)
+    assert (weights[0] > weights[1] > weights[2]) is settles
+    assert (weights[0] == weights[2]) is not settles
+
+
+def test_the_kind_that_a_summariser_claims_does_not_decide_who_leaves() -> None:  # P17 P18
+    chatter = Entry("constraint", "We sat outside for a long time.", speaker="Ada", date=START, number=1)
+    rule = Entry("fact", "Never ring the bell after nine without asking me.", speaker="Ada", date=START, number=2)
+    assert binding(chatter, START) < binding(rule, START)
+    assert must(chatter)
+
+
 def test_what_leaves_is_listed_with_its_sources() -> None:  # P21
     texts = [f"The code of locker {number} is QX-{4000 + number}." for number in range(60)]
     ledger, report = revise((), heard(said(*texts, RULE)), "=", size=Size(500))

@@ -194,6 +194,8 @@ BINDING_KINDS: frozenset[Kind] = frozenset(
     }
 )
 """Kinds that have to survive whatever their words say: the summariser may know better. Which of them leave first is told by the words."""
+FADING, MOST_FADED = 2 * 86_400.0, 20
+"""Seconds in which a guess or an error loses a point, and how many it loses at most."""
 LEAST = 12
 """What an entry of such a kind weighs at least."""
 
@@ -237,7 +239,14 @@ def binding(entry: Entry, now: float, weight: int | None = None) -> int:
     if weight is not None:
         return weight
     weight = weight_of(entry.text, entry.speaker, entry.date, now)
-    return max(weight, LEAST) if entry.kind in BINDING_KINDS else weight
+    weight = max(weight, LEAST) if entry.kind in BINDING_KINDS else weight
+    return weight - _faded(entry, now)
+
+
+def _faded(entry: Entry, now: float) -> int:
+    """What a guess or an error has lost of its weight since: it was settled by now, more often than not."""
+    settles = entry.kind == "error" or entry.certainty == "guessed"
+    return min(int((now - entry.date) / FADING), MOST_FADED) if settles else 0
 
 
 def must(entry: Entry) -> bool:

@@ -21,6 +21,7 @@ _ACTS: tuple[tuple[int, Kind, int], ...] = (
     (phrases.PROHIBITION, "constraint", 38),
     (phrases.CORRECTION, "correction", 22),
     (phrases.DECISION, "decision", 16),
+    (phrases.ERROR, "error", 14),
     (phrases.TASK, "task", 20),
     (phrases.DUTY, "constraint", 16),
     (phrases.LIMITS, "constraint", 11),
@@ -28,7 +29,6 @@ _ACTS: tuple[tuple[int, Kind, int], ...] = (
     (phrases.PROHIBITION << phrases.HINT, "constraint", 10),
     (phrases.OPEN, "question", 8),
     (phrases.GOAL, "goal", 8),
-    (phrases.ERROR, "error", 14),
     (phrases.DUTY << phrases.HINT, "constraint", 6),
     (phrases.CORRECTION << phrases.HINT, "correction", 4),
     (phrases.DECISION << phrases.HINT, "decision", 4),
@@ -93,6 +93,8 @@ _TELLING = 4
 """Points, content aside, from which a sentence may have to survive: many words alone are no reason."""
 _ABOUT = 3
 """Content words of a sentence that says what it is about; a rule about nothing is none."""
+_ASKED = 0.4
+"""What remains of what a question does, unless it asks for something to be done."""
 _PAIRS = 2.5
 """Pairs of characters of an unspaced script that tell as much as a content word."""
 _CJK_CHARS = 2
@@ -164,6 +166,8 @@ def weigh(
     words = stems / (_PAIRS if phrases.CJK.search(text) else 1)
     kind, points = acts(does, identifiers)
     points *= min(1.0, words / _ABOUT)
+    if certainty == "asked" and not phrases.does(does, phrases.TASK):
+        points *= _ASKED
     if role == "user":
         base, (kind, more) = _PERSON, _told(kind, does, certainty, words)
     else:
