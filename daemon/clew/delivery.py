@@ -35,6 +35,10 @@ HINTS = 1000
 """Live hints that may wait; more are dropped."""
 
 
+Claiming = asyncio.Future[tuple[Delivery | None, float | None]]
+"""A claim under way: the delivery, and when the one after it is due."""
+
+
 class Delivering:
     """Sends one transport's replies."""
 
@@ -46,7 +50,7 @@ class Delivering:
         self._metrics = metrics
         self._owner = owner
         self._tasks: set[asyncio.Task[None]] = set()
-        self._claiming: asyncio.Future[bool] | None = None
+        self._claiming: Claiming | None = None
         self._room = asyncio.Semaphore(SIDE_BY_SIDE)
         self._up = False
         self._next: float | None = None  # when the next delivery is due
@@ -91,28 +95,26 @@ class Delivering:
     async def _start_all(self) -> None:
         while self._up:
             await self._room.acquire()
-            self._claiming = asyncio.ensure_future(self._start_next())
-            self._claiming.add_done_callback(lambda claim: claim.cancelled() or claim.exception())  # looked at, should nobody wait
-            # A claim is committed even if whoever waits for it is cancelled: what it took is sent all the same.
-            if not await asyncio.shield(self._claiming):
+            now = self._time.wall()
+            self._claiming = claiming = self._store.claim_delivery(self._owner, self._name, now)
+            claiming.add_done_callback(self._begin)  # what was claimed is sent, even if whoever waits here is cancelled
+            delivery, due = await asyncio.shield(claiming)
+            if delivery is None or due is None or due > now:
                 return
 
-    async def _start_next(self) -> bool:
-        """Begin with the next delivery. Returns whether another one is due as well."""
-        now = self._time.wall()
-        try:
-            delivery, self._next = await self._store.claim_delivery(self._owner, self._name, now)
-        except BaseException:
+    def _begin(self, claiming: Claiming) -> None:
+        """Send what was claimed."""
+        if claiming.cancelled() or claiming.exception():
             self._room.release()
-            self._next = now + STORE_WAIT
-            raise
+            self._next = self._time.wall() + STORE_WAIT
+            return
+        delivery, self._next = claiming.result()
         if delivery is None:
             self._room.release()
-            return False
+            return
         task = asyncio.create_task(self._send(delivery), name=f"send.{delivery.id}")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-        return self._next is not None and self._next <= now
 
     async def _claimed(self) -> None:
         """Wait until no claim is under way."""
@@ -181,25 +183,30 @@ class Hints:
         self._bus = bus
         self._transports = transports
         self._waiting: dict[Address, Typing | Preview] = {}
-        self._wake = asyncio.Event()
+        self._due = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
 
     def show(self, address: Address, event: LiveEvent) -> None:
         """Never waits. Of the hints for one address that wait, only the newest is shown, and none once the reply is there."""
         self._bus.publish(address, event)
         if isinstance(event, Replied):
             self._waiting.pop(address, None)
+            if self._timer is not None and not self._waiting:
+                self._timer.cancel()
+                self._timer = None
             return
         transport = self._transports.get(address.transport)
         if transport is None or transport.capabilities.instant or len(self._waiting) >= HINTS:
             return
         self._waiting[address] = event
-        self._wake.set()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(HINT_AFTER, self._due.set)
 
     async def run(self) -> None:
         while True:
-            await self._wake.wait()
-            await asyncio.sleep(HINT_AFTER)
-            self._wake.clear()
+            await self._due.wait()
+            self._due.clear()
+            self._timer = None
             waiting, self._waiting = self._waiting, {}
             for address, event in waiting.items():
                 if isinstance(event, Preview) and len(event.text) > LONGEST_PREVIEW:

@@ -55,9 +55,9 @@ def setup(level: str, format: Literal["auto", "console", "json"], redact: Redact
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
+        wrapper_class=structlog.make_filtering_bound_logger(root.level),
         cache_logger_on_first_use=True,
     )
 

@@ -146,6 +146,9 @@ def _items(text: str) -> list[Any]:
 
 
 def _block(item: Any) -> Block:
+    match item:
+        case {"kind": "text", "text": str(words)} if len(item) == 2:  # nearly every block
+            return Text(words)
     name = item.pop("kind", None) if isinstance(item, dict) else None
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:

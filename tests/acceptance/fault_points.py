@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -28,22 +29,23 @@ WARM = ("anthropic", "clew.service", "clew.web.server", "clew.providers.watch")
 
 
 class Points:
-    """Counts the points as they are passed, writes their names down, and kills this process at one of them.
+    """Writes the name of each point down as it is passed, with how often it was by then, and kills this process at one of them.
 
-    at: number of the point, the first is 1; 0: none. file: descriptor that the names are written to, a line each.
+    at: such a line, empty for none. file: descriptor that they are written to.
     """
 
-    def __init__(self, at: int, file: int) -> None:
+    def __init__(self, at: str, file: int) -> None:
         self._at = at
         self._file = file
-        self._passed = 0
+        self._passed: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def __call__(self, name: str) -> None:
         with self._lock:
-            self._passed += 1
-            os.write(self._file, f"{name}\n".encode())
-            if self._passed == self._at:
+            self._passed[name] += 1
+            point = f"{name} {self._passed[name]}"
+            os.write(self._file, f"{point}\n".encode())
+            if point == self._at:
                 os.kill(os.getpid(), signal.SIGKILL)
                 threading.Event().wait()
 
@@ -62,7 +64,8 @@ def install(reach: Callable[[str], None]) -> None:
 
     def committed(db: Any, group: Any) -> Any:
         done = transact(db, group)
-        reach(f"committed {' '.join(map(_verb, group))}")
+        for write in group:  # which of them share a commit is a matter of moments
+            reach(f"committed {_verb(write)}")
         return done
 
     for name in ("_savepoint", "_alone"):

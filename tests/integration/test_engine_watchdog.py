@@ -55,7 +55,7 @@ async def test_a_dispatcher_that_hangs_is_reported_by_silence_though_the_loop_ru
         async with asyncio.timeout(DEADLINE_S):
             while not heard(manager):
                 await asyncio.sleep(PINGS_S)
-            hanging = asyncio.create_task(world.store._db.write(lambda db: go.wait()))  # as a disk that no longer answers
+            hanging = asyncio.ensure_future(world.store._db.write(lambda db: go.wait()))  # as a disk that no longer answers
             while world.service.time.steady() - world.service.dispatcher.progress < HUNG_S:
                 await asyncio.sleep(PINGS_S)
             heard(manager)

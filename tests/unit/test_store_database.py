@@ -11,9 +11,10 @@ from clew.context.query import query
 from clew.context.view import window
 from clew.errors import StoreError
 from clew.messages import Text
-from clew.store import Scope
+from clew.store import Claim, Scope, Sender, Verdict
 from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
+from clew.transport import Inbound
 from tests.unit.store_rows import NOW, accept, allow, claim, find, inbound, opened, said, turn
 
 
@@ -183,6 +184,41 @@ async def test_waiting_for_a_change_ends_with_one(tmp_path: Path) -> None:  # P4
         assert await waiting > seen
         assert await store.changed(seen, 60) == store.version
         assert await store.changed(store.version, 0.01) == store.version
+
+
+@pytest.mark.asyncio
+async def test_whoever_hears_of_an_arrival_claims_it_in_the_same_commit(tmp_path: Path) -> None:  # P42
+    async with opened(tmp_path) as store:
+
+        async def claimed() -> Claim | None:
+            await store.arrivals.wait(store.arrivals.version, 60)
+            return await store.claim_turn("me", NOW, 60.0, frozenset())
+
+        claiming = asyncio.create_task(claimed())
+        await asyncio.sleep(0)
+        before = store.commits
+        await accept(store, inbound("1", "hello"))
+        found = await claiming
+        assert found is not None
+        assert [item.text for item in found.items] == ["hello"]
+        assert store.commits == before + 1
+
+
+@pytest.mark.asyncio
+async def test_an_arrival_that_cannot_be_stored_takes_nothing_with_it(tmp_path: Path) -> None:  # P42, P44
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1", "hello"))
+
+        def fails(item: Inbound, sender: Sender) -> Verdict:
+            raise ValueError("no verdict")
+
+        storing = asyncio.create_task(store.accept("desk", [inbound("2")], None, NOW, fails))
+        await asyncio.sleep(0)
+        found = await store.claim_turn("me", NOW, 60.0, frozenset())
+        with pytest.raises(ValueError, match="no verdict"):
+            await storing
+        assert found is not None
+        assert [item.text for item in found.items] == ["hello"]
 
 
 @pytest.mark.asyncio

@@ -65,6 +65,8 @@ def _exchanges(messages: Exchange) -> Iterator[Exchange]:
 
 def _is_sound(exchange: Exchange, ids: AbstractSet[str]) -> bool:
     """Whether nothing is to be mended in it. ids: of the calls in front of it."""
+    if all(_is_said(message) for message in exchange):
+        return True
     calls: list[str] = []
     results: list[str] = []
     for message in exchange:
@@ -79,6 +81,14 @@ def _is_sound(exchange: Exchange, ids: AbstractSet[str]) -> bool:
                 results.append(block.call_id)
     own = set(calls)
     return len(own) == len(calls) and own.isdisjoint(ids) and sorted(calls) == sorted(results) and _results_lead(exchange, len(results))
+
+
+def _is_said(message: PromptMessage) -> bool:
+    """Whether it is nothing but one text, as nearly all are."""
+    match message.blocks:
+        case (Text(words),):
+            return bool(words) and not words.isspace()
+    return False
 
 
 def _results_lead(exchange: Exchange, count: int) -> bool:

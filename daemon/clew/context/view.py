@@ -99,6 +99,12 @@ class _Builder:
         self._results: list[Message] = []
 
     def add(self, row: Message) -> None:
+        match row.blocks:
+            case (Text(words),) if row.role != "tool" and not row.damaged:  # nearly every row
+                self.close()
+                if words and not words.isspace():
+                    self.messages.append(Rendered("user" if row.role == "user" else "assistant", (row,), row.blocks))
+                return
         if row.damaged:
             self.repairs.append(f"message {row.id}: {'a part of it' if row.blocks else 'it'} cannot be read")
         if row.role == "tool":

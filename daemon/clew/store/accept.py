@@ -28,7 +28,7 @@ def accept(
     if cursor is not None:
         db.execute(
             "INSERT INTO cursors (transport, value, at) VALUES (?, ?, ?) ON CONFLICT (transport) DO UPDATE"
-            " SET value = excluded.value, at = excluded.at",
+            " SET value = excluded.value, at = excluded.at WHERE value <> excluded.value",
             (transport, cursor, now),
         )
     return receipts, verdicts

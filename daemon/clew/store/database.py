@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import aiosqlite
 
@@ -28,6 +28,7 @@ PAGES_KB = 2000
 """kB of the file that a connection keeps in memory, SQLite's own default, stated because some builds have another."""
 
 
+When = Literal["at once", "joined", "relaxed"]
 Look = tuple[bool, Any]
 """(whether to go on with the transaction, the result if not)."""
 
@@ -100,23 +101,27 @@ class Database:
             raise
         return cls(writer, opened[1:])
 
-    async def write(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run one transaction, durable when this returns (synchronous=FULL). Cancelling the caller does not undo it."""
-        return await self._enqueue(lambda db: run(db, *args, **kwargs), relaxed=False)
+    def write(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Run one transaction, durable when the future is done (synchronous=FULL). Cancelling the future does not undo it."""
+        return self._enqueue(lambda db: run(db, *args, **kwargs), "at once")
 
-    async def write_relaxed(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def write_joined(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Like `write`, a round of the loop later: what others who were told of it write then is in the same commit, behind it."""
+        return self._enqueue(lambda db: run(db, *args, **kwargs), "joined")
+
+    def write_relaxed(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Like `write`, but may be lost at a power cut (not at a crash of the process)."""
-        return await self._enqueue(lambda db: run(db, *args, **kwargs), relaxed=True)
+        return self._enqueue(lambda db: run(db, *args, **kwargs), "relaxed")
 
-    async def write_if(
+    def write_if(
         self,
         look: Callable[[sqlite3.Connection], Look],
         run: Callable[Concatenate[sqlite3.Connection, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
-    ) -> T:
+    ) -> asyncio.Future[T]:
         """Like `write`, where `look` finds something to do; else there is no transaction and its result is returned. One hop for both."""
-        return await self._enqueue(lambda db: run(db, *args, **kwargs), relaxed=False, look=look)
+        return self._enqueue(lambda db: run(db, *args, **kwargs), "at once", look)
 
     async def read(self, run: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query on a reader. The snapshot ends before this returns, so that no reader holds back a checkpoint."""
@@ -145,16 +150,22 @@ class Database:
         for connection in self._all:
             await connection.close()
 
-    async def _enqueue(
-        self, run: Callable[[sqlite3.Connection], T], relaxed: bool, look: Callable[[sqlite3.Connection], Look] | None = None
-    ) -> T:
+    def _enqueue(
+        self, run: Callable[[sqlite3.Connection], T], when: When, look: Callable[[sqlite3.Connection], Look] | None = None
+    ) -> asyncio.Future[T]:
         if self._closing:
             raise StoreError("The store is closed.", lasting=True)
-        write = _Write(run, relaxed, look)
+        write = _Write(run, when == "relaxed", look)
         self._waiting.append(write)
+        if when == "joined":
+            self._loop.call_soon(self._commit_if_idle)
+        else:
+            self._commit_if_idle()
+        return cast("asyncio.Future[T]", write.future)  # cancelling it does not cancel the write
+
+    def _commit_if_idle(self) -> None:
         if not self._group:
             self._commit_next()
-        return cast(T, await write.future)  # cancelling this wait cancels the future, not the write
 
     def _commit_next(self) -> None:
         """Hand the writes that wait to the writer's thread, which calls back: a task and a future between them would cost as much again."""
@@ -224,7 +235,10 @@ def _snapshot(db: sqlite3.Connection, run: Callable[[sqlite3.Connection], T]) ->
 
 
 def _carry_out(db: sqlite3.Connection, group: list[_Write]) -> Done:
-    seen = [write.look(db) if write.look else (True, None) for write in group]
+    seen: list[Look] = []
+    for write in group:
+        behind = any(go for go, _ in seen)  # what is to be found may be written in the same transaction
+        seen.append((True, None) if behind or write.look is None else write.look(db))
     todo = [write for write, (go, _) in zip(group, seen, strict=True) if go]
     done = iter(_transact_patiently(db, todo) if todo else ())
     return [next(done) if go else (value, None) for go, value in seen], int(bool(todo))

@@ -1,5 +1,6 @@
 """What a store has to do for the rest of clew: the door that another database would be put behind."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -31,8 +32,8 @@ class Store(Protocol):
     async def compact(self, parent: str | None, new: Compaction, calls: Sequence[ModelCall]) -> bool:
         """Commit a compaction if `parent` is still the newest one. False: somebody else was first."""
 
-    async def claim_delivery(self, owner: str, transport: str, now: float) -> tuple[Delivery | None, float | None]:
-        """The next delivery that is due, and when the one after it is, None if none waits."""
+    def claim_delivery(self, owner: str, transport: str, now: float) -> asyncio.Future[tuple[Delivery | None, float | None]]:
+        """The next delivery that is due, and when the one after it is, None if none waits. Cancelling it undoes no claim."""
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None: ...
 

@@ -130,8 +130,9 @@ class SqliteStore(Store):
     async def accept(
         self, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool = False
     ) -> tuple[list[Receipt], list[Verdict]]:
-        result = await self._db.write(accept.accept, transport, items, cursor, now, decide, instant)
-        self._notify(self.arrivals, *([self.deliveries[transport]] if any(verdict.reply for verdict in result[1]) else []))
+        self.arrivals.tell()  # before: the claim joins the commit
+        result = await self._db.write_joined(accept.accept, transport, items, cursor, now, decide, instant)
+        self._notify(*([self.deliveries[transport]] if any(verdict.reply for verdict in result[1]) else []))
         return result
 
     async def cursor(self, transport: str) -> str | None:
@@ -158,10 +159,11 @@ class SqliteStore(Store):
         return messages
 
     async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
-        result, waiting = await self._db.write(turns.finish, claim, outcome, replies, now, self._known)
+        for transport in {reply.address.transport for reply in replies if not reply.instant}:
+            self.deliveries[transport].tell()  # before: the delivery's claim joins the commit
+        result, waiting = await self._db.write_joined(turns.finish, claim, outcome, replies, now, self._known)
         self._prefixes.add(outcome.step.cache)
-        sending = {reply.address.transport for reply in replies if not reply.instant}
-        self._notify(*([self.arrivals] if waiting else []), *(self.deliveries[each] for each in sending))
+        self._notify(*([self.arrivals] if waiting else []))
         return result
 
     async def release(self, claim: Claim) -> None:
@@ -272,14 +274,14 @@ class SqliteStore(Store):
 
     # Out ---------------------------------------------------------------------------------------------------------
 
-    async def claim_delivery(self, owner: str, transport: str, now: float) -> tuple[Delivery | None, float | None]:
+    def claim_delivery(self, owner: str, transport: str, now: float) -> asyncio.Future[tuple[Delivery | None, float | None]]:
         """The next delivery that is due, and when the one after it is, None if none waits."""
 
         def due(db: sqlite3.Connection) -> tuple[bool, tuple[None, float | None]]:
             at = outbox.next_due(db, transport, now)
             return at is not None and at <= now, (None, at)
 
-        return await self._db.write_if(due, outbox.claim, transport, now)
+        return self._db.write_if(due, outbox.claim, transport, now)
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None:
         if await self._db.write_relaxed(outbox.settle, delivery, result, now) is not None:
