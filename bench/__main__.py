@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import compaction, turns
+from bench import background, compaction, turns
 from bench.processes import Measured
 from tests.servers import Mosquitto
 
@@ -97,9 +97,20 @@ async def compaction_figures(root: Path) -> list[Figure]:
     ]
 
 
+async def background_figures(root: Path) -> list[Figure]:
+    (root / "background").mkdir()
+    found = await background.latency(root / "background")
+    return [
+        Figure("reply while nothing is compacted; from message to reply", found.alone, "ms"),
+        Figure("reply while a compaction runs in the background", found.beside, "ms", found.alone),
+        Figure("difference of the two, held to the noise of the run", found.difference, "ms", None, round(found.noise, 2)),
+    ]
+
+
 async def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         figures = [*await start_figures(Path(folder)), *await turn_figures(Path(folder)), *await compaction_figures(Path(folder))]
+        figures += await background_figures(Path(folder))
     print(f"{platform.machine()}, Python {platform.python_version()}, {TURNS} turns each; medians")
     for figure in figures:
         print(figure.line())
