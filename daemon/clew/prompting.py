@@ -88,7 +88,7 @@ class Prompter:
         state = await noted(self._store, Where(str(claim.address)), state, claim.notes, bounds, free=not warm, now=now)
         limit = limits.recall_limit
         keep = warm and self._settings.recall.placement == "system" and bool(state.recall) and estimate(state.recall) <= limit
-        asking = self._asking(claim, rows, keep, limit)
+        asking = self._asking(claim, rows, keep, limit, now)
         try:
             text = await self._recall.system_appendix(asking)
         except Exception as error:
@@ -106,7 +106,7 @@ class Prompter:
         )
         return Decided(decided, recalled)
 
-    def _asking(self, claim: Claim, rows: ViewRows, keep: bool, limit: int) -> SessionView:
+    def _asking(self, claim: Claim, rows: ViewRows, keep: bool, limit: int, now: float) -> SessionView:
         said = [message for message in rows.messages if message.role == "user"]
         before = [message.text for message in said if message.seq < claim.first_seq]
         return SessionView(
@@ -120,6 +120,7 @@ class Prompter:
             state=rows.prompt if keep else replace(rows.prompt, recall="", excerpts="[]"),
             keep=keep,
             limit_tokens=limit,
+            at=now,
         )
 
     def request(

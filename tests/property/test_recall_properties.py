@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from datetime import UTC
+from datetime import UTC, date
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from clew.context.query import Days
+from clew.context.ranking import Hits, Line, rank, regions
 from clew.context.recall import (
     HEADING_OTHER,
     HEADING_SAME,
     Candidate,
     Excerpt,
     Query,
+    Scored,
     appendix,
     current_scores,
     excerpts,
     query,
-    rank,
     replaces,
     strip_appendix,
 )
@@ -35,18 +38,20 @@ BODIES = st.one_of(ANY_TEXT, st.lists(WORDS, max_size=60).map(" ".join))
 @pytest.fixture(scope="module")
 def index() -> Iterator[sqlite3.Connection]:
     db = sqlite3.connect(":memory:")
-    db.execute("CREATE VIRTUAL TABLE messages_fts USING fts5(text, scope, content='', tokenize='porter unicode61 remove_diacritics 2')")
+    db.execute("CREATE VIRTUAL TABLE messages_fts USING fts5(text, day, content='', tokenize='porter unicode61 remove_diacritics 2')")
     db.executemany(
-        "INSERT INTO messages_fts(rowid, text, scope) VALUES (?, ?, ?)",
-        [(1, index_text("the boat AND not the text"), "p1"), (2, index_text("東京 don't C++"), "p2")],
+        "INSERT INTO messages_fts(rowid, text, day) VALUES (?, ?, ?)",
+        [(1, index_text("the boat AND not the text"), "20260305 202603"), (2, index_text("東京 don't C++"), "20260306 202603")],
     )
     yield db
     db.close()
 
 
 def run(db: sqlite3.Connection, found: Query) -> list[tuple[int]]:
-    sql = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ? ORDER BY bm25(messages_fts, 1.0, 0.0)"
-    return db.execute(sql, (f'scope:("p1" OR "p2") AND text:({found.match})',)).fetchall()
+    sql = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?"
+    expressions = [found.expression(number) for number in range(len(found.terms))]
+    expressions += [f"day : ({' OR '.join(each.words)})" for each in found.days if each.words]
+    return sorted({row for expression in expressions for row in db.execute(sql, (expression,))})
 
 
 # P35
@@ -65,10 +70,12 @@ def run(db: sqlite3.Connection, found: Query) -> list[tuple[int]]:
 @example("👩\u200d👩\u200d👧 🎉", ["what?"], 0, 0)
 @example("\x00nul\ud800 \ufffe", [], 0, 0)
 def test_any_text_is_a_valid_query(index: sqlite3.Connection, text: str, previous: list[str], total: int, count: int) -> None:
-    found = query(text, previous, ["Ada"], lambda word: count, total)
+    found = query(text, previous, ["Ada"], lambda word: count, total, date(2026, 3, 5))
     if found is None:
         return
-    assert found.terms
+    assert found.terms or found.days
+    assert any(found.looked_up) == bool(found.terms)
+    assert len(found.looked_up) == len(found.terms)
     assert len(found.weights) == len(found.terms)
     assert all(weight > 0 for weight in found.weights)
     run(index, found)
@@ -81,8 +88,8 @@ def test_what_was_written_is_found_by_writing_it_again(text: str) -> None:
     if found is None:
         return
     db = sqlite3.connect(":memory:")
-    db.execute("CREATE VIRTUAL TABLE messages_fts USING fts5(text, scope, content='', tokenize='porter unicode61 remove_diacritics 2')")
-    db.execute("INSERT INTO messages_fts(rowid, text, scope) VALUES (1, ?, 'p1')", (index_text(text),))
+    db.execute("CREATE VIRTUAL TABLE messages_fts USING fts5(text, day, content='', tokenize='porter unicode61 remove_diacritics 2')")
+    db.execute("INSERT INTO messages_fts(rowid, text, day) VALUES (1, ?, '20260305')", (index_text(text),))
     hits = run(db, found)
     db.close()
     if any(c.isascii() for term in found.terms for c in term):
@@ -101,7 +108,6 @@ def messages(draw: st.DrawFn) -> list[Candidate]:
             role="user",
             at=draw(st.integers(-(10**12), 10**12)) / 10,
             text=draw(BODIES),
-            rank=-draw(st.integers(0, 400)) / 10,
             seq=seq,
             same_session=session == "b",
         )
@@ -109,23 +115,65 @@ def messages(draw: st.DrawFn) -> list[Candidate]:
     ]
 
 
+def scored(found: list[Candidate]) -> list[Scored]:
+    """As if they had been ranked in this order."""
+    return [Scored(each, 3.0 / place, ("boat",)) for place, each in enumerate(found, 1)]
+
+
 def found_in(found: list[Candidate], text: str = "Ada boat harbour 東京", budget: int = 2_000) -> list[Excerpt]:
     asked = query(text, total=9)
     assert asked is not None
-    return excerpts(asked, rank(asked, found[::2], found[1::2]), max_excerpts=4, budget_chars=budget, zone=UTC)
+    return excerpts(asked, scored(found), max_excerpts=4, budget_chars=budget, zone=UTC)
+
+
+places = st.sets(st.integers(1, 60), max_size=12)
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> list[Line]:
+    return [
+        Line(
+            place,
+            place,
+            draw(st.sampled_from("ab")),
+            draw(st.sampled_from(["Ada", "Bob", ""])),
+            draw(st.integers(0, 300_000)),
+            draw(st.sampled_from([place, place + 1])),
+            draw(st.integers(0, 2_000)),
+            draw(st.booleans()),
+        )
+        for place in sorted(draw(places))
+    ]
 
 
 # P31
-@given(messages())
-def test_ranking_is_ordered_and_repeatable(found: list[Candidate]) -> None:
-    asked = query("Ada boat harbour")
-    assert asked is not None
-    scored = rank(asked, found[::2], found[1::2])
-    assert scored == rank(asked, found[::2], {(near.session, near.seq): near for near in found[1::2]})
-    assert scored == rank(asked, found[::2][::-1], found[1::2][::-1])
-    assert [item.score for item in scored] == sorted((item.score for item in scored), reverse=True)
-    assert all(item.score > 0 for item in scored)
-    assert {item.candidate.id for item in scored} <= {message.id for message in found}
+@given(lines(), st.tuples(places, places), places)
+def test_ranking_is_ordered_and_repeatable_and_knows_what_may_be_seen_only(
+    seen: list[Line], terms: tuple[set[int], set[int]], then: set[int]
+) -> None:
+    asked = Query(("ada", "boat"), (2.0, 3.0), (True, True), frozenset({"ada"}), 100, (Days(("20260305",), 5.0),))
+    found = rank(asked, seen, Hits(tuple(map(sorted, terms)), (sorted(then),)), 100)
+    assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
+    assert all(item.score > 0 for item in found)
+    known = {line.place for line in seen}
+    assert {item.line.place for item in found} <= known
+    assert {(item.line.place, number) for item in found for number in item.terms} == {
+        (place, number) for number, places in enumerate(terms) for place in places & known
+    }
+    hits = Hits(tuple(sorted(each & known, reverse=True) for each in terms), (sorted(then & known, reverse=True),))
+    assert found == rank(asked, seen, hits, 100)  # neither the order of hits nor those in what may not be seen change anything
+    assert found[:3] == rank(asked, seen, hits, 3)
+
+
+# P31
+@given(st.tuples(places, places), places)
+def test_every_place_is_looked_at_while_there_are_few(terms: tuple[set[int], set[int]], in_view: set[int]) -> None:
+    asked = Query(("boat", "sail"), (2.0, 3.0), (True, True))
+    runs = regions(asked, Hits(tuple(map(sorted, terms))), in_view)
+    assert all(first <= last for first, last in runs)
+    assert all(before[1] + 1 < after[0] for before, after in pairwise(runs))
+    for place in set().union(*terms) - in_view:
+        assert any(first <= place <= last for first, last in runs)
 
 
 # P32
@@ -176,8 +224,6 @@ def test_contained_or_empty_results_never_replace(found: list[Candidate], margin
 @given(messages(), messages(), st.floats(0, 2))
 def test_a_replacement_beats_every_shown_excerpt(first: list[Candidate], second: list[Candidate], margin: float) -> None:
     shown, fresh = found_in(first), found_in(second)
-    asked = query("Ada boat harbour 東京", total=9)
-    assert asked is not None
-    scores = current_scores(shown, rank(asked, second))
+    scores = current_scores(shown, scored(second))
     if shown and replaces(shown, fresh, scores, margin):
-        assert max(part.score for part in fresh) > max(scores.values()) + margin
+        assert max(part.score for part in fresh) - max(scores.values()) > margin

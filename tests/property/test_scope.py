@@ -20,7 +20,7 @@ from clew.store import NewMessage, Outcome, PromptState, Step
 from clew.store.sqlite import SqliteStore
 from clew.tools import Tool, ToolContext, ToolError
 from clew.tools.sessions import tools
-from tests.unit.store_rows import LEASE, NOW, accept, find, inbound, opened
+from tests.unit.store_rows import LEASE, NOW, accept, find, holding, inbound, opened
 
 PEOPLE = ("ada", "bob", "eve")
 GROUPS = ("team", "club")
@@ -175,8 +175,8 @@ async def looks_from(store: SqliteStore, model: Model, chat: str) -> None:
         scope = await store.scope_for(session=(session, f"desk:{chat}", after))
 
         searched = await find(store, scope, NEEDLE, 1000)
-        assert {hit.id for hit in searched.hits} == allowed - in_view
-        assert {near.id for near in searched.neighbours} <= allowed - in_view
+        assert holding(searched) == allowed - in_view
+        assert {each.candidate.id for each in searched.scored} <= allowed - in_view
         shown = await store.search(scope, lambda frequency, total: None, 10, everything)
         assert shown.visible == allowed - in_view
 

@@ -70,8 +70,12 @@ async def find(store: SqliteStore, scope: Scope, text: str, limit: int = 100) ->
 
 async def found(store: SqliteStore, text: str, scope: Scope | None = None) -> set[str]:
     """Ids of the messages that hold words of `text`; everything is searched where no scope is given."""
-    hits = (await find(store, scope or await store.scope_for(operator=True), text)).hits
-    return {hit.id for hit in hits}
+    return holding(await find(store, scope or await store.scope_for(operator=True), text))
+
+
+def holding(found: Found) -> set[str]:
+    """Ids of what was found, without what merely stands beside it."""
+    return {each.candidate.id for each in found.scored if each.why}
 
 
 async def said(store: SqliteStore, session: str) -> list[Message]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from clew.context.query import BOUND_FROM, MAX_TERMS
+from clew.context.query import DAYS_WEIGHT, MAX_TERMS, NEAR_WEIGHT, OTHER_YEARS, Days, idf
+from clew.context.ranking import BLOCKS, FEW, LONG, SPEAKER_FACTOR, Hits, Line, Matcher, Ranked, rank, regions, relevant
 from clew.context.recall import (
     HEADING_OTHER,
     HEADING_SAME,
@@ -20,7 +21,6 @@ from clew.context.recall import (
     current_scores,
     excerpts,
     query,
-    rank,
     replaces,
     strip_appendix,
 )
@@ -33,12 +33,21 @@ def asked(text: str, previous: Sequence[str] = (), names: Sequence[str] = ()) ->
     return found.terms if found else ()
 
 
-def message(seq: int, text: str, *, session: str = "s1", bm25: float = -5.0, speaker: str = "Ada", same: bool = False) -> Candidate:
-    return Candidate(f"{session}-{seq}", session, "mqtt:ada", speaker, "user", NOON + seq, text, bm25, seq, same)
+def message(seq: int, text: str, *, session: str = "s1", speaker: str = "Ada", same: bool = False) -> Candidate:
+    return Candidate(f"{session}-{seq}", session, "mqtt:ada", speaker, "user", NOON + seq, text, seq, same)
 
 
-def some_query(*terms: str, total: int = 0) -> Query:
-    return Query(terms or ("boat",), '"boat"', tuple(2.0 for _ in terms or ("boat",)), frozenset(terms), total)
+def some_query(*terms: str, total: int = 0, days: tuple[Days, ...] = ()) -> Query:
+    terms = terms or ("boat",)
+    return Query(terms, (2.0,) * len(terms), (True,) * len(terms), frozenset(terms), total, days)
+
+
+def line(place: int, *, session: str = "s1", speaker: str = "Ada", size: int = 50, asks: bool = False, at: float = NOON) -> Line:
+    return Line(place, place, session, speaker, at, place, size, asks)
+
+
+def places(found: Sequence[Ranked]) -> list[int]:
+    return [each.line.place for each in found]
 
 
 def excerpt(name: str, score: float, ids: Sequence[str] = (), *, same: bool = False, text: str = "> Ada: hi") -> Excerpt:
@@ -92,14 +101,30 @@ def test_long_messages_keep_their_rarest_terms() -> None:
 
 
 # P31
-def test_matching_is_bounded_in_a_large_store() -> None:
-    frequencies = {"zebra": 20, "boat": 4_000, "peopl": 9_000, "serv": 30_000}
-    small = query("zebra boat people server", frequencies=frequencies, total=BOUND_FROM - 1)
-    large = query("zebra boat people server", frequencies=frequencies, total=BOUND_FROM)
-    assert small is not None
-    assert large is not None
-    assert small.match == '"zebra" OR "boat" OR "people" OR "server"'
-    assert large.match == f'("zebra" OR "boat") AND ({small.match})'
+def test_what_is_looked_up_is_bounded_and_the_rarest_word_is_always_asked_for() -> None:
+    frequencies = {"zebra": 20, "boat": 4_000, "peopl": 15_000, "serv": 30_000}
+    found = query("zebra boat people server", frequencies=frequencies, total=1_000_000)
+    assert found is not None
+    assert dict(zip(found.terms, found.looked_up, strict=True)) == {"zebra": True, "boat": True, "people": True, "server": False}
+    common = query("server", frequencies=frequencies, total=1_000_000)
+    assert common is not None
+    assert common.looked_up == (True,)
+
+
+# P31
+def test_days_that_are_named_are_asked_for() -> None:
+    found = query("What did Bob buy on 3 March?", total=100, today=date(2026, 3, 20))
+    assert found is not None
+    near, week, *years = found.days
+    assert near == Days(("20260302", "20260303", "20260304"), DAYS_WEIGHT)
+    assert week.weight == NEAR_WEIGHT
+    assert {"20260224", "20260310"} <= set(week.words)
+    assert [each.weight for each in years] == [DAYS_WEIGHT * OTHER_YEARS, NEAR_WEIGHT * OTHER_YEARS]
+    assert "20250303" in years[0].words
+    alone = query("yesterday?", today=date(2026, 3, 20))
+    assert alone is not None
+    assert alone.terms == ("yesterday",)
+    assert query("What did Bob buy on 3 March?") == query("What did Bob buy on 3 March?", total=0, today=None)
 
 
 def test_frequencies_may_be_a_function() -> None:
@@ -114,37 +139,106 @@ def test_credentials_are_not_searched_for() -> None:
 
 
 # P31
-def test_the_answer_beside_the_matching_turn_comes_up() -> None:
-    hits = [message(4, "Which boat did you buy", bm25=-8.0), message(90, "sails", bm25=-0.5)]
-    near = [message(5, "The old Dufour, in June", bm25=0.0), message(6, "nice", bm25=0.0)]
-    found = rank(some_query("boat", "buy"), hits, near)
-    assert [item.candidate.seq for item in found[:2]] == [4, 5]
-    assert found[0].why == ("boat", "buy")
-    assert found[1].why == ()
+def test_blocks_with_most_of_the_query_are_looked_at() -> None:
+    asked = some_query("boat", "sail")
+    assert regions(asked, Hits(((100,), ()))) == [(94, 105)]  # the block of 96 to 103, with two places on each side
+    assert regions(asked, Hits(((100, 104), (900,)))) == [(94, 113), (894, 905)]
+    many = [block * 100 for block in range(1, 3 * BLOCKS)]
+    best = regions(asked, Hits((many, (500,))))
+    assert len(best) == BLOCKS
+    assert any(first <= 500 <= last for first, last in best)  # the one that has both
+    assert any(first <= many[-1] <= last for first, last in best)  # of the others the newest
+
+
+# P36
+def test_blocks_that_are_in_view_are_not_looked_at() -> None:
+    asked = some_query("boat")
+    assert regions(asked, Hits(((100, 300),)), range(96, 104)) == [(294, 305)]
+    assert regions(asked, Hits(((100, 300),)), range(96, 103)) == [(94, 105), (294, 305)]
 
 
 # P31
-def test_a_named_speaker_weighs_more_and_a_question_less() -> None:
-    hits = [
-        message(1, "I bought a boat", session="a", speaker="Cy"),
-        message(1, "I bought a boat", session="b", speaker="Bob"),
-        message(1, "who bought a boat?", session="c", speaker="Cy"),
+def test_what_was_written_on_a_day_is_found_without_any_word() -> None:
+    asked = some_query("boat", days=(Days(("20260305",), 5.0),))
+    hits = Hits(((),), ((300, 301),))
+    assert regions(asked, hits) == [(294, 305)]
+    assert places(rank(asked, [line(299), line(300), line(301)], hits, 9)) == [300, 301]
+
+
+# P31
+def test_the_answer_beside_the_matching_turn_comes_up() -> None:
+    lines = [line(3), line(4), line(5), line(6), line(90)]
+    found = rank(some_query("boat", "buy"), lines, Hits(((4, 90), (4,))), 9)
+    assert places(found) == [4, 5, 90, 3, 6]
+    assert (found[0].terms, found[1].terms) == ((0, 1), ())
+    asks = [each._replace(asks=each.place == 4) for each in lines]
+    answered = rank(some_query("boat", "buy"), asks, Hits(((4, 90), (4,))), 9)
+    assert places(answered)[:2] == [4, 5]
+    assert answered[1].score > found[1].score
+
+
+# P31
+def test_sessions_lend_each_other_nothing() -> None:
+    found = rank(some_query("boat"), [line(4), line(5, session="s2")], Hits(((4,),)), 9)
+    assert places(found) == [4]
+
+
+# P31
+def test_a_named_speaker_weighs_more_and_a_question_or_a_long_message_less() -> None:
+    lines = [
+        line(10, session="a", speaker="Cy"),
+        line(20, session="b", speaker="Bob"),
+        line(30, session="c", speaker="Cy", asks=True),
+        line(40, session="d", speaker="Cy", size=4 * LONG),
     ]
-    found = rank(some_query("boat", "bob"), hits)
-    assert [item.candidate.session for item in found] == ["b", "a", "c"]
+    found = rank(some_query("boat", "bob"), lines, Hits(((10, 20, 30, 40), ())), 9)
+    assert places(found) == [20, 10, 30, 40]
+
+
+# P31
+def test_the_name_of_one_who_speaks_counts_less_as_a_word() -> None:
+    hits = Hits(((1,), (2,)))
+    apart = [line(1, session="a"), line(2, session="b")]
+    assert places(rank(some_query("boat", "ada"), apart, hits, 9)) == [1, 2]
+    assert places(rank(some_query("boat", "eve"), apart, hits, 9)) == [1, 2]
+    scores = [rank(some_query("boat", name), apart, hits, 9)[1].score for name in ("ada", "eve")]
+    assert scores[0] < scores[1] * SPEAKER_FACTOR
 
 
 # P32
-def test_nothing_relevant_recalls_nothing() -> None:
-    weak = [message(1, "the boat", bm25=-2.0)]
-    assert rank(Query(("boat",), '"boat"', (2.0,), frozenset(), 10_000), weak) == []
-    assert len(rank(Query(("boat",), '"boat"', (2.0,), frozenset(), 10), weak)) == 1
+@pytest.mark.parametrize("total", [20, 500, 3_000, 100_000])
+def test_small_talk_recalls_nothing_and_a_rare_word_is_reason_enough(total: int) -> None:
+    def best(*counts: int, matched: int) -> float:
+        """The score of a message that holds the first `matched` of words that stand in so many messages each."""
+        words = tuple(f"word{number}" for number in range(len(counts)))
+        asked = Query(words, tuple(idf(count, total) for count in counts), (True,) * len(counts), frozenset(words), total)
+        hits = Hits(tuple((1,) if number < matched else () for number in range(len(counts))))
+        score = rank(asked, [line(1), line(2)], hits, 9)[0].score
+        return score if relevant(asked, score) else 0.0
+
+    assert best(1, matched=1)
+    assert not best(total // 4, matched=1) or total < FEW
+    assert best(total // 4, total // 8, matched=2)  # everything that was asked for, in one place
+    assert not best(total // 2, total // 2, 1, 1, matched=2)
 
 
-# P35
-def test_one_rare_word_is_reason_enough() -> None:
-    hits = [message(1, "Xanthippe", bm25=-8.0)]
-    assert rank(Query(("xanthippe",), '"xanthippe"', (8.0,), frozenset(), 10_000), hits)
+# P31
+def test_a_day_is_reason_enough_where_it_is_asked_for() -> None:
+    today = date(2026, 3, 20)
+    asked = query("What did I say yesterday?", total=9_000, today=today, told=True)
+    assert asked is not None
+    assert relevant(asked, 0.1)
+    told = query("I bought bread yesterday", total=9_000, today=today, told=True)
+    assert told is not None
+    assert told.days == ()
+
+
+# P31
+def test_common_terms_are_sought_in_texts() -> None:
+    matcher = Matcher(["boat", "blue folder", "东京"])
+    assert matcher("Boats in a folder that is blue") == ("boat", "blue folder")
+    assert matcher("住在东京") == ("东京",)
+    assert matcher("nothing") == ()
 
 
 # P31, P32
@@ -275,6 +369,6 @@ def test_shown_excerpts_are_scored_for_the_current_message() -> None:
 
 
 def test_a_date_out_of_range_is_no_error() -> None:
-    far = Candidate("m", "s", "c", "Ada", "user", 1e18, "boat", -1.0, 1)
+    far = Candidate("m", "s", "c", "Ada", "user", 1e18, "boat", 1)
     found = excerpts(some_query(), [Scored(far, 1.0, ())], max_excerpts=1, budget_chars=900, zone=timezone(timedelta(hours=5)))
     assert found[0].heading == "[undated, c]"

@@ -15,7 +15,7 @@ from clew.store import Claim, Scope, Sender, Verdict
 from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
 from clew.transport import Inbound
-from tests.unit.store_rows import NOW, accept, allow, claim, find, inbound, opened, said, turn
+from tests.unit.store_rows import NOW, accept, allow, claim, find, holding, inbound, opened, said, turn
 
 
 @pytest.mark.asyncio
@@ -70,12 +70,12 @@ async def test_however_much_is_asked_for_the_statements_are_the_same(tmp_path: P
     async with opened(tmp_path) as store:
         for n in range(8):
             await turn(store, str(n), "the needle", "there", f"ada/{n}")
-        ids = [hit.id for hit in (await find(store, await store.scope_for(operator=True), "needle")).hits]
+        ids = [each.candidate.id for each in (await find(store, await store.scope_for(operator=True), "needle")).scored if each.why]
 
         async def ask(size: int) -> None:
             scope = Scope(tuple((chat, -inf, inf) for chat in range(1, size + 1)), "", 0)
             found = await store.search(scope, lambda frequency, total: query("needle"), 100, ids[:size])
-            assert len(found.hits) == len(found.neighbours) == len(found.visible) == size
+            assert len(holding(found)) == len(found.visible) == size
             assert len(await store.messages(ids[:size])) == size
             await store.cached("a provider", "a model", ids[:size], NOW)
             await store.outbox(("pending", "unknown", "dead", "sent")[:size])

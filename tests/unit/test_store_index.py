@@ -1,4 +1,5 @@
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from clew.store import Scope
 from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import NOW, accept, claim, find, found, inbound, opened, said, turn
 
+TODAY = datetime.fromtimestamp(NOW, UTC).date()
 ODD = [
     "don't", '"open', "a(b", "C++", "*", "^x", "note: done", "--flag", "AND", "this OR that", "NEAR(x y", "tea AND milk", "🙂", " ",
     "'; --", "scope:chat1", "text:*", "\x00", "(((", "-", "col\\umn", "𝔘𝔫𝔦",
@@ -27,7 +29,7 @@ async def put(store: SqliteStore, *texts: str, chat: str = "ada") -> dict[str, s
 
 
 async def best(store: SqliteStore, text: str, first: int = 3) -> list[str]:
-    scored = await recall.search(store, await store.scope_for(operator=True), text, limit=first)
+    scored = await recall.search(store, await store.scope_for(operator=True), text, limit=first, today=TODAY)
     return [each.candidate.text for each in scored]
 
 
@@ -150,6 +152,43 @@ async def test_an_index_of_another_version_is_built_anew(tmp_path: Path, fault: 
 
 
 @pytest.mark.asyncio
+async def test_a_store_of_the_schema_before_places_gets_them(tmp_path: Path) -> None:  # P2, P20
+    async with opened(tmp_path) as store:
+        ids = await put(store, "needle in the hay", "needle in the barn")
+    database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+    database.execute("DROP TABLE places")
+    database.execute("DROP TABLE messages_fts")
+    database.execute("CREATE VIRTUAL TABLE messages_fts USING fts5(text, scope, content='', tokenize='porter unicode61')")
+    database.execute("UPDATE meta SET value = '1-0123456789abcdef' WHERE key = 'index_version'")
+    database.execute("PRAGMA user_version = 4")
+    database.close()
+    async with opened(tmp_path) as store:
+        assert await found(store, "needle") == set(ids.values())
+        assert await store.check() == []
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "DELETE FROM places WHERE message = 1",
+        "UPDATE places SET place = place + (1 << 40) WHERE message = 1",
+        "UPDATE places SET place = place + 9 WHERE message = 1",
+    ],
+)
+async def test_a_wrong_place_is_told(tmp_path: Path, fault: str) -> None:  # P20, BO-040
+    async with opened(tmp_path) as store:
+        ids = await put(store, "needle in the hay", "needle in the barn")
+    database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+    database.execute(fault)
+    database.close()
+    async with opened(tmp_path) as store:
+        problems = await store.check()
+        assert problems[0].startswith("the search index has no place, or a wrong one, for ")
+        assert ids["needle in the hay"] in problems[0]
+
+
+@pytest.mark.asyncio
 async def test_what_somebody_took_back_is_not_found(tmp_path: Path) -> None:  # P33, BO-040
     async with opened(tmp_path) as store:
         ids = await put(store, "needle one", "needle two")
@@ -204,5 +243,5 @@ async def test_a_query_of_filler_alone_asks_nothing(tmp_path: Path) -> None:  # 
         await accept(store, inbound("1", "the and of"))
         await claim(store)
         result = await find(store, await store.scope_for(operator=True), "   ")
-        assert (result.query, result.hits) == (None, ())
+        assert (result.query, result.scored) == (None, ())
         assert query("") is None

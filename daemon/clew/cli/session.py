@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -116,7 +117,7 @@ async def search(
         scope = await _scope(store, person, chat, session)
         if person is not None and not scope.chats:
             await _known(config, store, person)
-        found = await recall.search(store, scope, query, limit=limit)
+        found = await recall.search(store, scope, query, limit=limit, today=local(time.time(), zone(config)).date())
     if as_json:
         print_json([{**asdict(each.candidate), "score": each.score, "why": each.why} for each in found])
     for each in () if as_json else found:

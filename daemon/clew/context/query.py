@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from clew.context.redact import redact
+from clew.context.spans import day_words, spans
 from clew.context.stopwords import COURTESY, stop_words
 from clew.context.text import MAX_WORD, UNSPACED_RUN, WORD, clean, extra_words, letters, normalise, pairs, stem
 
@@ -17,10 +19,17 @@ MAX_TERMS = 16
 ENOUGH_TERMS = 3
 """A message with fewer terms than this is a follow-up: terms of the turns before it join, up to `FOLLOW_UP_TERMS`."""
 FOLLOW_UP_TERMS = 6
-BOUND_FROM = 20_000
-"""Messages from which on matching is bounded; below it, ranking every match takes under 10 ms at the median."""
-DF_BUDGET = 5_000
-"""The most messages that the words deciding the match may occur in, in sum: about 5 ms of ranking."""
+LOOKUPS = 20_000
+"""The most places that are looked up for all terms of a query together, rarest terms first: what bounds its cost. A term that is too common
+for it is sought in the texts that the others lead to."""
+DAYS_WEIGHT = 5.0
+NEAR_WEIGHT = 2.0
+"""What it weighs to have been written on a day that is asked about, as a rare word, and within `NEAR_DAYS` of it, as a common one."""
+NEAR_DAYS = 7
+SLACK_DAYS = 1
+"""Days are the writer's, those of the index UTC's; and people tell of a day on the next one."""
+OTHER_YEARS = 0.5
+"""Share of it for the same days of earlier years, where no year is named."""
 
 Frequencies = Callable[[str], int] | Mapping[str, int]
 
@@ -33,19 +42,37 @@ _POSSESSIVE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)\b")
 
 
 @dataclass(frozen=True, slots=True)
+class Days:
+    """Days that a message asks about: the index's words for them, and what it weighs to have been written then."""
+
+    words: tuple[str, ...]
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """What one message asks the index for.
 
-    `terms` are normalised words and phrases (words parted by a space), `match` the FTS5 expression for the text column, `weights` the
-    inverse document frequency of each term, `words` the stemmed words of the message that say something, `total` the number of
-    messages in the store.
+    `terms` are normalised words and phrases (words parted by a space), `weights` the inverse document frequency of each, `looked_up`
+    whether the index is asked for it (else it is too common, and sought in what the others lead to), `words` the stemmed words of the
+    message that say something, `total` the number of messages in the store, `days` when what is sought was written.
     """
 
     terms: tuple[str, ...]
-    match: str
     weights: tuple[float, ...]
+    looked_up: tuple[bool, ...] = ()
     words: frozenset[str] = frozenset()
     total: int = 0
+    days: tuple[Days, ...] = ()
+
+    @property
+    def mass(self) -> float:
+        """The weight of everything that is asked for."""
+        return sum(self.weights) + max((each.weight for each in self.days), default=0.0)
+
+    def expression(self, term: int) -> str:
+        """The FTS5 expression for the term of this number."""
+        return 'text : "' + self.terms[term].replace('"', '""') + '"'
 
 
 def query(
@@ -54,22 +81,28 @@ def query(
     names: Collection[str] = (),
     frequencies: Frequencies | None = None,
     total: int = 0,
+    today: date | None = None,
+    *,
+    told: bool = False,
 ) -> Query | None:
     """The query for the user's message `text`, or None where it asks for nothing.
 
     `previous` are the user's messages before it, oldest first; `names` the known speakers, whose names count even
     where they are stop words too; `frequencies` gives the number of messages that a word of `tokens` occurs in;
-    `total` is the number of messages in the store. Never raises for any `text`, and `match` is valid FTS5 for every one.
+    `total` is the number of messages in the store; `today` the writer's date, without which no day is understood; `told` says that the
+    text is a message and no search, so that days in it count only where it asks something. Never raises for any `text`, and every
+    expression of the result is valid FTS5.
     """
     source = _bounded(text)
     named = {word for name in names for word in WORD.findall(normalise(name))}
-    found = _terms(source, named)
+    found = own = _terms(source, named)
     if len(found) < ENOUGH_TERMS and previous and (found or _ASKING.search(normalise(source))):
         for earlier in reversed(previous):
             found = list(dict.fromkeys(found + _terms(_bounded(earlier), named)))[:FOLLOW_UP_TERMS]
             if len(found) == FOLLOW_UP_TERMS:
                 break
-    if not found:
+    days = _days(source, today) if today and (not told or _ASKING.search(normalise(source))) else ()
+    if not found and not days:
         return None
     counts = {term: _count(term, frequencies) for term in found}
     if len(found) > MAX_TERMS:
@@ -77,11 +110,19 @@ def query(
         found = [term for term in found if term in kept]
     return Query(
         terms=tuple(found),
-        match=_match(found, counts, total),
         weights=tuple(idf(counts[term], total) for term in found),
-        words=frozenset(stem(word) for term in _terms(source, named) for word in term.split(" ")),
+        looked_up=_looked_up(found, counts),
+        words=frozenset(stem(word) for term in own for word in term.split(" ")),
         total=total,
+        days=days,
     )
+
+
+def _days(source: str, today: date) -> tuple[Days, ...]:
+    named = spans(source, today)
+    groups = (([span for span in named if span.likely], 1.0), ([span for span in named if not span.likely], OTHER_YEARS))
+    reach = ((SLACK_DAYS, DAYS_WEIGHT), (NEAR_DAYS, NEAR_WEIGHT))
+    return tuple(Days(day_words(group, around), share * weight) for group, share in groups if group for around, weight in reach)
 
 
 def idf(count: int, total: int) -> float:
@@ -140,19 +181,12 @@ def _count(term: str, frequencies: Frequencies | None) -> int:
     return min(frequencies(stem(word)) for word in term.split(" "))
 
 
-def _match(terms: Sequence[str], counts: Mapping[str, int], total: int) -> str:
-    everything = _any_of(terms)
-    if total < BOUND_FROM or sum(counts.values()) <= DF_BUDGET:
-        return everything
-    rare: list[str] = []
-    spent = 0
+def _looked_up(terms: Sequence[str], counts: Mapping[str, int]) -> tuple[bool, ...]:
+    asked: set[str] = set()
+    left = LOOKUPS
     for term in sorted(terms, key=lambda term: (counts[term], term)):
-        spent += counts[term]
-        if rare and spent > DF_BUDGET:
+        left -= counts[term]
+        if left < 0 and asked:
             break
-        rare.append(term)
-    return f"({_any_of(rare)}) AND ({everything})"
-
-
-def _any_of(terms: Iterable[str]) -> str:
-    return " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
+        asked.add(term)
+    return tuple(term in asked for term in terms)

@@ -9,7 +9,7 @@ from datetime import datetime, tzinfo
 from itertools import islice
 
 from clew.context.query import Query, query
-from clew.context.ranking import Candidate, Scored, rank
+from clew.context.ranking import Candidate, Scored
 from clew.context.redact import redact
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "current_scores",
     "excerpts",
     "query",
-    "rank",
     "replaces",
     "strip_appendix",
 ]

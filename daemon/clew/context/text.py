@@ -14,8 +14,8 @@ from itertools import pairwise
 
 from clew.context.redact import redact
 
-INDEX_VERSION = 2
-"""Changes whenever `index_text` or `tokens` gives different words; the store then rebuilds its index."""
+INDEX_VERSION = 3
+"""Changes whenever `index_text` or `tokens` gives different words, or the index is laid out otherwise; the store then builds it anew."""
 MAX_INDEX_CHARS = 200_000
 """Characters of a message that are indexed; above the default bound on a stored message."""
 _LONGEST_KEY = 4_096

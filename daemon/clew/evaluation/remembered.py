@@ -126,5 +126,6 @@ class Remembered:
         """What a turn of `session` (a new one where it is unknown) would be given for `text`, best first."""
         recall = IndexRecall(self._store, limits, Metrics())
         ours = self._sessions.get(session, self._fresh)
-        block = await recall.system_appendix(SessionView(ours, str(CHAT), 0, text, (), (), UTC, PromptState(), keep=False))
+        now = datetime.now(UTC).timestamp()
+        block = await recall.system_appendix(SessionView(ours, str(CHAT), 0, text, (), (), UTC, PromptState(), keep=False, at=now))
         return [Hit(self._names[each.id], f"{each.heading}\n{each.text}") for each in block.shown]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from clew.context.query import Query
-from clew.context.ranking import Candidate
+from clew.context.ranking import Scored
 from clew.messages import Block, Message, Role, Usage
 from clew.store.notes import NOTHING, NoteEffect, Standing
 from clew.transport import Address, Inbound, Part
@@ -393,12 +393,11 @@ Ask = Callable[[Callable[[str], int], int], Query | None]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search gave: the query asked (None: there was nothing to ask), hits best first, what stands beside them, and which of
-    the messages asked about may be seen."""
+    """What a search gave: the query asked (None: there was nothing to ask), what answers it best first, and which of the messages
+    asked about may be seen."""
 
     query: Query | None
-    hits: tuple[Candidate, ...]
-    neighbours: tuple[Candidate, ...]
+    scored: tuple[Scored, ...]
     visible: frozenset[str]
 
 

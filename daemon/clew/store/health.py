@@ -66,7 +66,7 @@ def check(db: sqlite3.Connection, index: Indexer) -> list[str]:
 def _index_problems(db: sqlite3.Connection, index: Indexer) -> list[str]:
     if not index.is_current(db):
         return ["the search index was built by another version or for other secrets; it is built anew at the next start"]
-    db.execute("CREATE VIRTUAL TABLE temp.rebuilt USING fts5(text, scope, content='', tokenize='porter unicode61 remove_diacritics 2')")
+    db.execute("CREATE VIRTUAL TABLE temp.rebuilt USING fts5(text, day, content='', tokenize='porter unicode61 remove_diacritics 2')")
     db.execute("CREATE VIRTUAL TABLE temp.rebuilt_words USING fts5vocab(temp, rebuilt, instance)")
     db.execute("CREATE VIRTUAL TABLE temp.stored_words USING fts5vocab(main, messages_fts, instance)")
     try:
@@ -80,7 +80,8 @@ def _index_problems(db: sqlite3.Connection, index: Indexer) -> list[str]:
     finally:
         for table in ("stored_words", "rebuilt_words", "rebuilt"):
             db.execute(f"DROP TABLE temp.{table}")
-    problems = [
+    problems = [f"the search index has no place, or a wrong one, for {', '.join(lost)}"] if (lost := transcript.misplaced(db)) else []
+    problems += [
         f"the search index {what}, for instance {', '.join(term for (term,) in terms)}"
         for what, terms in zip(("lacks words of the transcript", "holds words that the transcript does not"), differing, strict=True)
         if terms

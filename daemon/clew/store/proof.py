@@ -66,18 +66,17 @@ def _unfindable(db: sqlite3.Connection, session: str, to_seq: int) -> Iterator[s
     """Covered messages that have words and are not found by them."""
     lost = []
     rows = db.execute(
-        f"SELECT number, chat, {transcript.COLUMNS} FROM messages WHERE session = ? AND seq <= ?"
+        f"SELECT place, {transcript.COLUMNS} FROM messages LEFT JOIN places ON message = number WHERE session = ? AND seq <= ?"
         " AND id NOT IN (SELECT message FROM retractions) ORDER BY seq",
         (session, to_seq),
     ).fetchall()
-    for number, chat, *columns in rows:
+    for place, *columns in rows:
         row = transcript.message(columns)
         words = list(dict.fromkeys(transcript.index_text(db, transcript.searchable(row.blocks)).split()))[:WORDS]
         if not words:
             continue
         asked = " AND ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in words)
-        match = f"scope : {transcript.scope_term(chat)} AND text : ({asked})"
-        if not db.execute("SELECT 1 FROM messages_fts WHERE rowid = ? AND messages_fts MATCH ?", (number, match)).fetchone():
+        if not db.execute("SELECT 1 FROM messages_fts WHERE rowid = ? AND messages_fts MATCH ?", (place, f"text : ({asked})")).fetchone():
             lost.append(row.id)
     if lost:
         yield f"not found by search: {_named(lost)}"

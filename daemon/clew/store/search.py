@@ -3,16 +3,21 @@
 import json
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import inf
 from typing import Any
 
-from clew.context.ranking import Candidate
-from clew.messages import blocks_from_json
+from clew.context.query import LOOKUPS, Query
+from clew.context.ranking import Candidate, Hits, Line, Matcher, Ranked, Scored, rank, regions
+from clew.messages import blocks_from_json, readable_blocks
 from clew.store import Ask, Found, Scope, transcript
 
-NEIGHBOURS = 2
-"""Messages on each side of a hit that are read with it."""
+RANGES = 8
+"""Runs of places that are looked at for one scope; more chats than that share them, and are told apart row by row."""
+IN_VIEW = 200
+"""The newest messages of a window that are kept from crowding out what is sought."""
 _EVER = 9e18
 """Seconds: what stands for infinity, which JSON has not."""
 
@@ -23,7 +28,7 @@ _IN_SPAN = (
 )
 """The condition that a row of `messages AS m` was written in one of the spans (chat, since, until) of a JSON list. Materialized, so that
 it is read once for a query, not for each row."""
-_COLUMNS = "m.id, m.session, c.address, coalesce(nullif(m.sender_name, ''), m.sender), m.role, m.at, m.blocks, m.seq"
+_SPEAKER = "coalesce(nullif(m.sender_name, ''), m.sender)"
 
 
 def scope_of_session(db: sqlite3.Connection, session: str, address: str, after_seq: int) -> Scope:
@@ -66,27 +71,108 @@ def _chats_of(db: sqlite3.Connection, person: str | None, own: int | None = None
 
 
 def search(db: sqlite3.Connection, scope: Scope, ask: Ask, limit: int, shown: Sequence[str] = ()) -> Found:
-    """Ask the index what `ask` makes of its word counts. Hits come best first.
+    """What `ask` makes of the index's word counts, asked and ranked: at most `limit` messages, the best first.
 
     Messages of the asking session that are in view are not found, and neither is what somebody took back. `shown`: ids of messages
     of which it is to be said whether they may (still) be seen.
     """
     query = ask(lambda term: _frequency(db, term), _total(db))
     if query is None or scope.chats == ():
-        return Found(query, (), (), visible(db, scope, shown))
-    expression = f"text : ({query.match})"
+        return Found(query, (), visible(db, scope, shown))
+    ranges = _ranges(scope)
+    hits = Hits(
+        tuple(_places(db, scope, ranges, query.expression(number)) if asked else () for number, asked in enumerate(query.looked_up)),
+        tuple(_places(db, scope, ranges, _any_day(days.words)) for days in query.days),
+    )
+    lines = _lines(db, scope, regions(query, hits, _in_view(db, scope)))
+    ranked = rank(query, lines, hits, limit)
+    texts = _texts(db, ranked)
+    if not all(query.looked_up):
+        hits = _with_common(query, hits, ranked, texts)
+        ranked = rank(query, sorted(each.line for each in ranked), hits, limit)
+    scored = tuple(
+        Scored(_candidate(scope, *texts[each.line.number], each.line), each.score, tuple(query.terms[number] for number in each.terms))
+        for each in ranked
+    )
+    return Found(query, scored, visible(db, scope, shown))
+
+
+def _ranges(scope: Scope) -> list[tuple[int, int]]:
+    """Runs of places that hold the chats of a scope, the newest chats first: a few, which may hold other chats between them."""
+    if scope.chats is None:
+        return [(0, 2**63 - 1)]
+    chats = sorted({chat for chat, _, _ in scope.chats})
+    gaps = sorted(((later - earlier, later) for earlier, later in pairwise(chats) if later - earlier > 1), reverse=True)[: RANGES - 1]
+    firsts = sorted({chats[0], *(later for _, later in gaps)})
+    runs = [
+        (transcript.first_place(first), transcript.last_place(max(chat for chat in chats if chat < following)))
+        for first, following in zip(firsts, [*firsts[1:], chats[-1] + 1], strict=True)
+    ]
+    return runs[::-1]
+
+
+def _places(db: sqlite3.Connection, scope: Scope, ranges: Sequence[tuple[int, int]], expression: str) -> list[int]:
+    """Where the index has what an expression asks for in the chats of a scope, the newest places if they are too many."""
+    condition, values = "", []
     if scope.chats is not None:
-        terms = " OR ".join(dict.fromkeys(transcript.scope_term(chat) for chat, _, _ in scope.chats))
-        expression = f"(scope : ({terms})) AND {expression}"
+        condition = f" AND rowid >> {transcript.CHAT_BITS} IN (SELECT value FROM json_each(?))"
+        values = [json.dumps(sorted({chat for chat, _, _ in scope.chats}))]
+    found: list[int] = []
+    for first, last in ranges:
+        if len(found) >= LOOKUPS:
+            break
+        places = db.execute(
+            "SELECT json_group_array(rowid) FROM (SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?"
+            f" AND rowid BETWEEN ? AND ?{condition} ORDER BY rowid DESC LIMIT ?)",
+            (expression, first, last, *values, LOOKUPS - len(found)),
+        ).fetchone()[0]
+        found += json.loads(places)
+    return found
+
+
+def _any_day(words: Sequence[str]) -> str:
+    return f"day : ({' OR '.join(words)})" if words else "day : none"
+
+
+def _in_view(db: sqlite3.Connection, scope: Scope) -> list[int]:
+    rows = db.execute(
+        "SELECT place FROM messages JOIN places ON message = number WHERE session = ? AND seq > ? ORDER BY seq DESC LIMIT ?",
+        (scope.session, scope.after_seq, IN_VIEW),
+    )
+    return [place for (place,) in rows]
+
+
+def _lines(db: sqlite3.Connection, scope: Scope, runs: Sequence[tuple[int, int]]) -> list[Line]:
     allowed, values = _allowed(scope)
     rows = db.execute(
-        f"SELECT {_COLUMNS}, bm25(messages_fts, 1.0, 0.0) AS rank FROM messages_fts"
-        " CROSS JOIN messages AS m ON m.number = messages_fts.rowid JOIN chats AS c ON c.id = m.chat"
-        f" WHERE messages_fts MATCH ? AND {allowed} ORDER BY rank LIMIT ?",
-        (expression, *values, limit),
-    ).fetchall()
-    hits = [_candidate(scope, row[:-1], row[-1]) for row in rows]
-    return Found(query, tuple(hits), tuple(_neighbours(db, scope, hits)), visible(db, scope, shown))
+        f"SELECT place, m.number, m.session, {_SPEAKER}, m.at, m.seq, length(m.blocks), substr(m.blocks, -4, 1) IN ('?', '？')"
+        " FROM json_each(?) AS run CROSS JOIN places ON place BETWEEN run.value ->> 0 AND run.value ->> 1"
+        f" CROSS JOIN messages AS m ON m.number = message WHERE {allowed}",
+        (json.dumps(runs), *values),
+    )
+    return [Line._make(row) for row in rows]
+
+
+def _texts(db: sqlite3.Connection, ranked: Sequence[Ranked]) -> dict[int, tuple[str, str, str, str]]:
+    """Of each line its message's id, address, role and text, by row."""
+    rows = db.execute(
+        "SELECT m.number, m.id, c.address, m.role, m.blocks FROM json_each(?) AS wanted CROSS JOIN messages AS m ON m.number = wanted.value"
+        " JOIN chats AS c ON c.id = m.chat",
+        (json.dumps([each.line.number for each in ranked]),),
+    )
+    return {number: (identifier, address, role, _text(blocks)) for number, identifier, address, role, blocks in rows}
+
+
+def _with_common(query: Query, hits: Hits, ranked: Sequence[Ranked], texts: Mapping[int, tuple[str, str, str, str]]) -> Hits:
+    """The hits, and where in the texts terms stand that were too common to be looked up."""
+    matcher = Matcher([term for term, asked in zip(query.terms, query.looked_up, strict=True) if not asked])
+    where = defaultdict[str, list[int]](list)
+    for each in ranked:
+        if each.line.number in texts:
+            for term in matcher(texts[each.line.number][3]):
+                where[term].append(each.line.place)
+    both = zip(query.terms, query.looked_up, hits.terms, strict=True)
+    return Hits(tuple(places if asked else tuple(where[term]) for term, asked, places in both), hits.days)
 
 
 def _allowed(scope: Scope) -> tuple[str, list[Any]]:
@@ -102,25 +188,16 @@ def _allowed(scope: Scope) -> tuple[str, list[Any]]:
     return " AND ".join(conditions), values
 
 
-def _neighbours(db: sqlite3.Connection, scope: Scope, hits: Sequence[Candidate]) -> list[Candidate]:
-    places = {(hit.session, hit.seq) for hit in hits}
-    wanted = {(s, seq + d) for s, seq in places for d in range(-NEIGHBOURS, NEIGHBOURS + 1)} - places
-    allowed, values = _allowed(scope)
-    if not wanted:
-        return []
-    rows = db.execute(
-        f"SELECT {_COLUMNS} FROM messages AS m JOIN chats AS c ON c.id = m.chat"
-        f" WHERE (m.session, m.seq) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) AND {allowed}",
-        (json.dumps(sorted(wanted)), *values),
-    )
-    return [_candidate(scope, row, 0.0) for row in rows]
+def _candidate(scope: Scope, identifier: str, address: str, role: str, text: str, line: Line) -> Candidate:
+    speaker = line.speaker or ("clew" if role == "assistant" else role)
+    return Candidate(identifier, line.session, address, speaker, role, line.at, text, line.seq, line.session == scope.session)
 
 
-def _candidate(scope: Scope, row: Sequence[Any], rank: float) -> Candidate:
-    identifier, session, address, sender, role, at, blocks, seq = row
-    text = transcript.searchable(blocks_from_json(blocks))
-    speaker = sender or ("clew" if role == "assistant" else role)
-    return Candidate(identifier, session, address, speaker, role, at, text, rank, seq, session == scope.session)
+def _text(blocks: str) -> str:
+    try:
+        return transcript.searchable(blocks_from_json(blocks))
+    except ValueError:
+        return transcript.searchable(readable_blocks(blocks))
 
 
 def visible(db: sqlite3.Connection, scope: Scope, ids: Sequence[str]) -> frozenset[str]:
@@ -151,11 +228,14 @@ def around(db: sqlite3.Connection, scope: Scope, message: str, before: int, afte
     if place is None:
         return []
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM messages AS m JOIN chats AS c ON c.id = m.chat"
+        f"SELECT m.id, m.session, c.address, {_SPEAKER}, m.role, m.at, m.blocks, m.seq FROM messages AS m JOIN chats AS c ON c.id = m.chat"
         f" WHERE m.session = ? AND m.seq BETWEEN ? AND ? AND {allowed} ORDER BY m.seq",
         (place[0], place[1] - before, place[1] + after, *values),
     )
-    return [_candidate(scope, row, 0.0) for row in rows]
+    return [
+        _candidate(scope, identifier, address, role, _text(blocks), Line(0, 0, session, speaker, at, seq, 0, asks=False))
+        for identifier, session, address, speaker, role, at, blocks, seq in rows
+    ]
 
 
 def _frequency(db: sqlite3.Connection, term: str) -> int:

@@ -4,13 +4,17 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from clew.clock import new_id
+from clew.context.spans import written_on
 from clew.context.text import tokens
 from clew.messages import Block, Message, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json, readable_blocks
 from clew.store import NewMessage
 
+CHAT_BITS = 40
+"""A place in the index is `chat << 40 | n`: the first of a chat's messages is its place 1."""
 COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
 
 
@@ -52,7 +56,7 @@ def restore(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int
             new.at,
         ),
     ).fetchone()[0]
-    _index(db, number, chat, searchable(new.blocks), delete=False)
+    _index(db, number, chat, new.at, searchable(new.blocks))
     return Message(identifier, seq, new.role, new.blocks, new.at, new.sender, new.sender_name, turn)
 
 
@@ -68,18 +72,26 @@ def searchable(blocks: Iterable[Block]) -> str:
     return "\n".join(pieces)
 
 
-def _index(db: sqlite3.Connection, number: int, chat: int, text: str, *, delete: bool) -> None:
+def _index(db: sqlite3.Connection, number: int, chat: int, at: float, text: str) -> None:
+    place = db.execute(
+        "INSERT INTO places (place, message) SELECT coalesce(max(place), ?) + 1, ? FROM places WHERE place BETWEEN ? AND ? RETURNING place",
+        (first_place(chat), number, first_place(chat), last_place(chat)),
+    ).fetchone()[0]
     indexed = index_text(db, text)
+    db.execute("INSERT INTO messages_fts (rowid, text, day) VALUES (?, ?, ?)", (place, indexed, day_words(at)))
+    _count(db, indexed, 1)
+
+
+def _unindex(db: sqlite3.Connection, number: int, at: float, text: str) -> None:
+    place = db.execute("DELETE FROM places WHERE message = ? RETURNING place", (number,)).fetchone()[0]
+    indexed = index_text(db, text)
+    db.execute("INSERT INTO messages_fts (messages_fts, rowid, text, day) VALUES ('delete', ?, ?, ?)", (place, indexed, day_words(at)))
+    _count(db, indexed, -1)
+
+
+def _count(db: sqlite3.Connection, indexed: str, step: int) -> None:
     if not indexed:
         return
-    step = -1 if delete else 1
-    if delete:
-        db.execute(
-            "INSERT INTO messages_fts (messages_fts, rowid, text, scope) VALUES ('delete', ?, ?, ?)",
-            (number, indexed, scope_term(chat)),
-        )
-    else:
-        db.execute("INSERT INTO messages_fts (rowid, text, scope) VALUES (?, ?, ?)", (number, indexed, scope_term(chat)))
     db.execute(
         "INSERT INTO document_frequency (term, messages) SELECT value, ? FROM json_each(?) WHERE true"
         " ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages",
@@ -87,21 +99,34 @@ def _index(db: sqlite3.Connection, number: int, chat: int, text: str, *, delete:
     )
 
 
+def first_place(chat: int) -> int:
+    """What the places of a chat's messages begin behind."""
+    return chat << CHAT_BITS
+
+
+def last_place(chat: int) -> int:
+    return (chat + 1 << CHAT_BITS) - 1
+
+
+def day_words(at: float) -> str:
+    """The index's words for the day of a time (seconds since the epoch)."""
+    try:
+        return written_on(datetime.fromtimestamp(at, UTC).date())
+    except (OverflowError, ValueError, OSError):
+        return ""
+
+
 def index_text(db: sqlite3.Connection, text: str) -> str:
     """What the index holds of a text; the connection brings the function, see `indexing`."""
     return str(db.execute("SELECT index_text(?)", (text,)).fetchone()[0])
 
 
-def scope_term(chat: int) -> str:
-    """The indexed term that says in which chat a message was written."""
-    return f"chat{chat}"
-
-
 def forget(db: sqlite3.Connection, session: str) -> int:
     """Take a session's messages out of the index and delete them. Returns their number."""
-    rows = db.execute(f"SELECT number, chat, {COLUMNS} FROM messages WHERE session = ?", (session,)).fetchall()
-    for number, chat, *row in rows:
-        _index(db, number, chat, searchable(message(row).blocks), delete=True)
+    rows = db.execute(f"SELECT number, {COLUMNS} FROM messages WHERE session = ?", (session,)).fetchall()
+    for number, *row in rows:
+        found = message(row)
+        _unindex(db, number, found.at, searchable(found.blocks))
     db.execute("DELETE FROM document_frequency WHERE messages <= 0")
     db.execute("DELETE FROM messages WHERE session = ?", (session,))
     return len(rows)
@@ -111,21 +136,36 @@ def rebuild(db: sqlite3.Connection) -> int:
     """Build the index anew from the transcript. Returns the number of messages."""
     db.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     db.execute("DELETE FROM document_frequency")
+    db.execute("DELETE FROM places")
     rows = 0
     for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number"):
-        _index(db, number, chat, searchable(message(row).blocks), delete=False)
+        found = message(row)
+        _index(db, number, chat, found.at, searchable(found.blocks))
         rows += 1
     return rows
 
 
 def index_into(db: sqlite3.Connection, table: str) -> dict[str, int]:
-    """Index the whole transcript into another table of the same shape. Returns in how many messages each word occurs."""
+    """Index the whole transcript into another table of the same shape, as far as it has places. Returns in how many messages each word
+    occurs."""
     counts: Counter[str] = Counter()
-    for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number"):
-        if indexed := index_text(db, searchable(message(row).blocks)):
-            db.execute(f"INSERT INTO {table} (rowid, text, scope) VALUES (?, ?, ?)", (number, indexed, scope_term(chat)))
-            counts.update(set(tokens(indexed)))
+    columns = ", ".join(f"m.{column}" for column in COLUMNS.split(", "))
+    for place, *row in db.execute(f"SELECT place, {columns} FROM messages AS m JOIN places ON message = number ORDER BY place"):
+        found = message(row)
+        indexed = index_text(db, searchable(found.blocks))
+        db.execute(f"INSERT INTO {table} (rowid, text, day) VALUES (?, ?, ?)", (place, indexed, day_words(found.at)))
+        counts.update(set(tokens(indexed)))
     return dict(counts)
+
+
+def misplaced(db: sqlite3.Connection) -> list[str]:
+    """Ids of messages that have no place in the index, or none in their own chat in the order of their rows; at most a few."""
+    rows = db.execute(
+        f"SELECT id FROM (SELECT m.id, m.chat, p.place, m.number, max(m.number) OVER (PARTITION BY m.chat ORDER BY p.place) AS newest"
+        f" FROM messages AS m LEFT JOIN places AS p ON p.message = m.number)"
+        f" WHERE place IS NULL OR place >> {CHAT_BITS} != chat OR newest != number LIMIT 3"
+    )
+    return [identifier for (identifier,) in rows]
 
 
 def between(db: sqlite3.Connection, session: str, after: int, until: int | None = None) -> tuple[Message, ...]:

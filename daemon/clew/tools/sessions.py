@@ -59,7 +59,9 @@ def tools(store: SqliteStore) -> list[Tool]:
     async def search(context: ToolContext, arguments: BaseModel) -> str:
         asked = Search.model_validate(arguments.model_dump())
         scope = await store.scope_for(session=(context.session, context.address, context.after_seq))
-        found = await recall.search(store, scope, asked.query, limit=asked.limit)
+        found = await recall.search(
+            store, scope, asked.query, limit=asked.limit, today=datetime.fromtimestamp(context.now, context.zone).date()
+        )
         if not found:
             return "Nothing was found."
         return _quoted([scored.candidate for scored in found], context, HIT_CHARS)
