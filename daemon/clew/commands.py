@@ -155,6 +155,8 @@ async def _dropped(rooms: Rooms, claim: Claim, rest: str) -> Answer:
         ]
         for heading, entries in (("Dropped:", report.dropped), ("Changed:", report.changed)):
             lines += [heading, *_some([f"- {entry_line(each, LONGEST_LINE)}" for each in entries])] if entries else []
+        if report.refused:
+            lines.append(f"Wanted by the summariser and not made, since no message bears it out: {len(report.refused)}.")
     lines.append(f"Nothing was deleted. /undo compaction takes it back; `clew session compactions {claim.session} {number}` shows it all.")
     return Answer("\n".join(lines))
 

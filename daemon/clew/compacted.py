@@ -151,6 +151,7 @@ class Told:
     added: list[dict[str, Any]]
     changed: list[dict[str, Any]]
     dropped: list[dict[str, Any]]
+    refused: list[dict[str, Any]]
     rows: list[str]
     tokens_before: int | None
     tokens_after: int | None
@@ -173,6 +174,7 @@ def told(compaction: Compaction) -> Told:
         added=entries("added"),
         changed=entries("changed"),
         dropped=entries("dropped"),
+        refused=entries("refused"),
         rows=report.get("rows", []),
         tokens_before=report.get("tokens_before"),
         tokens_after=report.get("tokens_after"),

@@ -327,7 +327,7 @@ class Compactor:
 
     def _prompt_version(self, work: "_Work") -> str:
         version = "custom" if work.instructions or self._settings.prompt else load("summary").version
-        return f"{version} {load('summary_behind').version}" if work.behind else version
+        return " ".join([version, load("summary_format").version, *([load("summary_behind").version] if work.behind else [])])
 
     def _instructions(self, work: "_Work") -> str:
         return work.instructions or self._settings.prompt or load("summary").text

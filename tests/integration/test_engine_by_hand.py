@@ -5,7 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from clew.cli import clew
+from clew.prompts import load
 from clew.store import Compaction
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.scripts import say
@@ -280,7 +283,7 @@ async def test_a_summary_is_written_anew_by_other_instructions_this_once(tmp_pat
             assert "<format>" in words_of(spoken(body)[-1])
             made = await newest(world)
             assert json.loads(made.report)["instructions"] == system_text(body)
-            assert made.prompt_version == "custom"
+            assert made.prompt_version == "custom summary_format-2"
             await world.desk.ask("and more")
             await world.desk.ask("/compact")
             assert "You keep the running summary" in system_text(world.summaries[-1])
@@ -292,6 +295,22 @@ async def newest(world: World) -> Compaction:
     found = (await world.store.view(await world.session())).compaction
     assert found is not None
     return found
+
+
+@pytest.mark.asyncio
+async def test_what_the_summariser_wanted_in_vain_is_told(tmp_path: Path) -> None:  # P21
+    wanted = "+ constraint | ada | said | #1 | Never pay more than 999 EUR.\n+ fact | ada | said | #1 | question 1"
+    async with engine(tmp_path, summary=wanted) as world:
+        world.compression(keep_recent=2)
+        async with world.running():
+            session = await world.seed(*exchanges(4))
+            await world.desk.ask("/compact")
+            assert "Wanted by the summariser and not made, since no message bears it out: 1." in await world.desk.ask("/dropped")
+    config = tmp_path / "clew.yaml"
+    config.write_text(f"data_dir: {tmp_path}\n")
+    shown = await asyncio.to_thread(CliRunner().invoke, clew, ["session", "compactions", session, "1", "--config", str(config)])
+    refused = shown.output.partition("refused: 1\n")[2].splitlines()[0]
+    assert refused.startswith("    constraint: Never pay more than 999 EUR. (because ")
 
 
 @pytest.mark.asyncio
@@ -308,7 +327,7 @@ async def test_each_compaction_tells_how_it_was_made_and_what_it_changed(tmp_pat
             (compaction,) = await compactions(world)
             report = json.loads(compaction.report)
             assert (compaction.trigger, compaction.from_seq, compaction.to_seq, report["model"]) == ("command", 1, 6, "any")
-            assert compaction.prompt_version.startswith("summary")
+            assert compaction.prompt_version == " ".join(load(name).version for name in ("summary", "summary_format"))
             assert report["tokens_before"] > report["tokens_after"] > 0
             assert report["seconds"] >= 0
             assert all(set(each) >= {"kind", "text", "sources"} for each in (*report["added"], *report["kept"], *report["dropped"]))

@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from clew import service
 from clew.messages import Block
+from clew.prompts import load
 from clew.store import Compaction
 from clew.tools import ToolContext
 from tests.emulators.openai import OpenAIEmulator
@@ -501,7 +502,7 @@ async def test_the_prompt_provider_and_model_of_the_summariser_can_be_set(tmp_pa
             assert "question 1" in new_messages(call.body)
             assert "<format>" in material(call.body)
             (compaction,) = await compactions(world)
-            assert compaction.prompt_version == "custom"
+            assert compaction.prompt_version == f"custom {load('summary_format').version}"
 
 
 @pytest.mark.asyncio

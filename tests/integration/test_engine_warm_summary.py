@@ -83,7 +83,7 @@ async def test_the_summary_call_reads_the_prefix_of_the_replies_from_the_cache( 
             assert "[#1 " in instruction["text"]
             assert "<current_summary>\n(none yet)" in instruction["text"]
             (done,) = await world.store.compactions(await world.session("ada" if direct else "room"))
-            assert done.prompt_version == "summary-2 summary_behind-1"
+            assert done.prompt_version == "summary-2 summary_format-2 summary_behind-1"
             assert ENTRY in system_text(world.replies[-1])
             assert await world.store.verify_session(done.session) == []
 

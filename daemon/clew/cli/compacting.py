@@ -81,7 +81,8 @@ def _tell_outcome(outcome: dict[str, Any], *, quiet: bool) -> None:
 @json_option
 @asynchronous
 async def compactions(session: str, number: int | None, diff: bool, path: Path | None, as_json: bool) -> None:
-    """List a session's compactions, or show the one with this NUMBER: what it kept, changed and dropped, and its summary."""
+    """List a session's compactions, or show the one with this NUMBER: what it kept, changed and dropped, what of the summariser's
+    changes was refused, and its summary."""
     config = settings(path)
     async with reading(config) as store:
         row = await store.find_session(session)
@@ -163,8 +164,8 @@ def _described(each: Compaction, number: int, total: int, where: tzinfo | None) 
     how += [each.prompt_version and f"prompt {each.prompt_version}", f"{report.seconds:.1f} s" if report.seconds is not None else ""]
     yield " · ".join(filter(None, [*how, f"${report.cost:.4f}" if report.cost is not None else ""]))
     yield from _wished(report)
-    for heading, entries in (("dropped", report.dropped), ("changed", report.changed), ("added", report.added), ("kept", report.kept)):
-        if entries:
+    for heading in ("dropped", "changed", "added", "kept", "refused"):
+        if entries := getattr(report, heading):
             yield f"{heading}: {len(entries)}"
             yield from (f"    {harmless(entry_line(entry, WHOLE))}{_sources(entry)}" for entry in entries)
     if report.rows:
