@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from clew.context import phrases
@@ -18,6 +19,15 @@ _LONGEST_NAME = 2
 """Words of a clause that calls somebody by name."""
 _FRONT = 4
 """Words at the beginning of a clause among which its verb stands."""
+_ENDING_IN_O = phrases.SPANISH | phrases.ITALIAN | phrases.PORTUGUESE
+_NAMING_SUBJECTS = phrases.ALL & ~(_ENDING_IN_O | phrases.POLISH | phrases.RUSSIAN)
+"""Languages in which a sentence without a verb that is known has none: their verbs come with pronouns."""
+_QUESTION = frozenset("?？")
+_NOT_TO = frozenset(
+    [("not", "to"), ("nicht", "zu"), ("niet", "te"), ("zeby", "nie"), ("que", "no"), ("de", "ne"), ("di", "non"), ("para", "nao")]
+)
+_PARTICIPLE = re.compile(r"(?:ed|en|t|d|ee?s?|[aiu][dt][oaei]s?|n[aey])\Z")
+"""How participles end, folded, in the languages that have passives with them."""
 _LEAST = 4
 """Letters of a word that carries something."""
 
@@ -28,24 +38,57 @@ def read(sentence: str, within: int) -> int:
     clauses = [clause for clause in phrases.clauses(sentence) if clause]
     if not clauses:
         return found
-    if any(phrases.has(clause, "denial") for clause in clauses) and _corrects(clauses, within):
+    asks = sentence.rstrip()[-1:] in _QUESTION
+    there = phrases.classes((word for clause in clauses for word in clause), within)
+    if not asks and "denial" in there and _corrects(clauses, within):
         found |= phrases.CORRECTION
-    if not phrases.does(found, phrases.TASK) and _commands(clauses, within):
-        found |= phrases.TASK << phrases.HINT
-    if not found & phrases.DUTY and _demands(clauses, within):
-        found |= phrases.DUTY
-    if not found & (phrases.PROHIBITION | phrases.PAST) and any(_ordains(clause, within) for clause in clauses):
+    if not asks and "object" in there and not found & phrases.TASK and _commands(clauses, within):
+        found |= phrases.TASK
+    if found & phrases.WHEN and not found & phrases.PAST and _is_mine(sentence, clauses, within):
+        found |= phrases.PROMISE << phrases.HINT  # I call them tomorrow
+    if not found & phrases.DUTY and ("none" in there or "only" in there or is_number(clauses[0][0])) and _demands(clauses, within):
+        found |= phrases.DUTY | (phrases.PROHIBITION if is_a(clauses[0][0], "none", within) else 0)
+    if not found & phrases.PROHIBITION and _forbids(found, clauses, there, within):
         found |= phrases.PROHIBITION | phrases.NEGATION
     return found
 
 
+def _forbids(found: int, clauses: Sequence[_Clause], there: Collection[str], within: int) -> bool:
+    """Whether a sentence forbids without a word that does: `please` beside a hint, somebody who asked, what is never done by nobody.
+
+    there: the classes of its words.
+    """
+    if phrases.does(found, phrases.PROHIBITION) and phrases.does(found, phrases.TASK):
+        return True
+    if "bidding" in there and _bidden(clauses, within):
+        return True
+    if found & phrases.PAST:
+        return False
+    nobody = "nobody" in there and is_a(clauses[0][0], "nobody", within) and bool(found & phrases.UNTIL)
+    return nobody or ("never" in there and any(_ordains(clause, within) for clause in clauses))
+
+
 def _ordains(clause: _Clause, within: int) -> bool:
-    """Whether a clause says what is never done, of nobody in particular, or that somebody asked not to do it."""
+    """Whether a clause says what is never done, of nobody in particular."""
     at = next((at for at, word in enumerate(clause) if is_a(word, "never", within)), 0)
-    if at and not any(is_a(word, "finite", within) for word in clause):
-        return at + 1 < len(clause)
-    bidden = next((at for at, word in enumerate(clause) if is_a(word, "bidding", within)), len(clause))
-    return any(pair == ("not", "to") for pair in pairwise(clause[bidden:]))
+    if not at or (len(clause) <= _FRONT and at == len(clause) - 1):
+        return False
+    turning = [word for word in clause if is_a(word, "finite", within)]
+    return not turning or (
+        len(turning) == 1 and (_passive((clause[at - 1], *clause[at + 1 :]), within) or _passive(clause[at + 1 :], within))
+    )
+
+
+def _passive(words: _Clause, within: int) -> bool:
+    """Whether these words begin as `is washed` does."""
+    return len(words) > 1 and is_a(words[0], "passive", within) and _PARTICIPLE.search(words[1]) is not None
+
+
+def _bidden(clauses: Sequence[_Clause], within: int) -> bool:
+    """Whether somebody was asked not to do something."""
+    words = [word for clause in clauses for word in clause]
+    at = next((at for at, word in enumerate(words) if is_a(word, "bidding", within)), len(words))
+    return any(pair in _NOT_TO for pair in pairwise(words[at:]))
 
 
 def denies_only(sentence: str) -> bool:
@@ -120,10 +163,25 @@ def _commands(clauses: Sequence[_Clause], within: int) -> bool:
     )
 
 
+def _is_mine(sentence: str, clauses: Sequence[_Clause], within: int) -> bool:
+    """Whether somebody speaks of what they do: `I call him`, or a first person that its ending tells, in front of what it is done to."""
+    if "我" in sentence or any(is_a(clause[0], "first", within) for clause in clauses):
+        return True
+    return any(
+        len(word) >= _LEAST and word.endswith("o") and not phrases.is_common(word) and is_a(after, "leading", within & _ENDING_IN_O)
+        for word, after in pairwise(clauses[0][:3])
+    )
+
+
 def _demands(clauses: Sequence[_Clause], within: int) -> bool:
     """Whether a sentence without a verb begins with a number or with `no`, or ends with `only`: `wood pegs only`."""
     words = clauses[0] if len(clauses[0]) > _LONGEST_NAME else [word for clause in clauses for word in clause]
     if len(words) <= _LONGEST_NAME or any(is_a(word, "finite", within) for word in words):
         return False
     counted = len(clauses[0]) > 1 and is_number(words[0]) and not is_number(words[1]) and words[1] not in phrases.UNITS
-    return counted or is_a(words[0], "none", within) or is_a(words[-1], "only", within)
+    return (
+        counted
+        or is_a(words[0], "none", within)
+        or is_a(words[-1], "only", within)
+        or any(is_a(word, "only", within & _NAMING_SUBJECTS) for word in words[1:])
+    )

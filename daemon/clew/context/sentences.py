@@ -23,6 +23,7 @@ _ABBREVIATED = re.compile(
 )
 _QUOTES = (("„", "“”"), ("«", "»"), ("「", "」"), ("『", "』"))
 _OPENED = re.compile(r"(?:^|[\s(])\"(?=\S)[^\"]*$")
+_QUOTE_MARKS = frozenset('"„«「『')
 _LONGEST_QUOTED = 200
 """Characters of two sentences that one quotation holds together."""
 _ORDINAL = re.compile(r"(?:^|\s)\d{1,2}\.$")
@@ -33,9 +34,10 @@ def sentences(text: str) -> Iterator[str]:
     for paragraph in text[:MAX_CHARS].splitlines():
         parts: list[str] = []
         pieces = _END.split(" ".join(paragraph.split()))
+        quoted = not _QUOTE_MARKS.isdisjoint(paragraph)
         for piece, following in zip(pieces, (*pieces[1:], ""), strict=True):
             parts.append(piece)
-            ended = not _goes_on(piece[-_LONGEST_ABBREVIATION:], following) and not _quotes_on(piece, following)
+            ended = not _goes_on(piece[-_LONGEST_ABBREVIATION:], following) and not (quoted and _quotes_on(piece, following))
             if len(parts) == _MOST_PARTS or ended:
                 yield from _pieces(_joined(parts))
                 parts = []

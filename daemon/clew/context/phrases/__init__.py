@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
 
@@ -60,6 +60,7 @@ CATEGORIES = (
     "leave",
     "refers",
     "because",
+    "more",
 )
 (
     NEGATION,
@@ -92,21 +93,40 @@ CATEGORIES = (
     LEAVE,
     REFERS,
     BECAUSE,
+    MORE,
 ) = (1 << place for place in range(len(CATEGORIES)))
 """What a sentence may do, as bits. IDLE phrases are set ones whose words mean nothing by themselves, as in `no problem`; POSSIBLE
-ones, such as `may be`, guess or permit; LEAVE verbs forbid together with a negation. REFERS: it speaks of what the sentence before names;
+ones, such as `may be`, guess or permit; LEAVE verbs forbid together with a negation, and limit
+together with `only`; MORE words limit together with a negation. REFERS: it speaks of what the sentence before names;
 BECAUSE: it is the reason of that."""
 _BITS = tuple(1 << place for place in range(len(CATEGORIES)))
 _OPENINGS = REFERS | BECAUSE
-CLASSES = ("finite", "copula", "denial", "never", "joins", "only", "none", "leading", "object", "adverb", "bidding")
+CLASSES = (
+    "finite",
+    "copula",
+    "denial",
+    "never",
+    "joins",
+    "only",
+    "none",
+    "leading",
+    "object",
+    "adverb",
+    "bidding",
+    "first",
+    "nobody",
+    "passive",
+)
 """Classes of words: verbs that a sentence turns on and the pronouns in front of them; forms of `to be`; `not`; `never`; what may stand
 in front of `not`; `only`; `no`; what may follow a `not` that denies no verb; what follows a bare verb; what looks like one and is none;
-verbs of asking somebody."""
+verbs of asking somebody; `I`;
+`nobody`; what stands in front of a participle."""
 HINT = 32
 """A bit moved up by so many places: the sentence only hints at it."""
 
 _SPACED = tuple(each.PHRASES for each in (english, german, french, spanish, italian, portuguese, dutch, polish, russian))
 _UNSPACED = (chinese.PIECES, japanese.PIECES)
+SPANISH, ITALIAN, PORTUGUESE, POLISH, RUSSIAN = (1 << place for place in (3, 4, 5, 7, 8))
 ALL = (1 << len(_SPACED)) - 1
 """The bits of all languages that part their words."""
 _HIRAGANA_OR_KATAKANA = re.compile("[\u3040-\u30ff]")
@@ -173,6 +193,7 @@ class _Tables:
         self.openings: dict[str, list[Longer]] = defaultdict(list)
         self.common: dict[str, int] = {}
         self.classes: dict[str, dict[str, int]] = {name: {} for name in CLASSES}
+        self.members: dict[str, list[tuple[str, int]]] = defaultdict(list)
         self.numbers: set[str] = set()
         self.large: set[str] = set()
         for place, language in enumerate(languages):
@@ -188,6 +209,9 @@ class _Tables:
                 for phrase in filter(str.strip, language.get(category, "").split(",")):
                     hint = HINT if phrase.strip().startswith("?") else 0
                     self._add(phrase.strip().removeprefix("?").split(), 1 << place, bit << hint)
+        for name, members in self.classes.items():
+            for word, spoken in members.items():
+                self.members[word].append((name, spoken))
 
     def _add(self, phrase: Sequence[str], language: int, bit: int) -> None:
         first, *rest = (fold(word) for word in phrase)
@@ -271,7 +295,7 @@ def likely(counts: Mapping[int, int]) -> int:
     most = max(counts.values(), default=0)
     if not most:
         return ALL
-    return sum(bit for bit, count in counts.items() if 3 * count >= 2 * most)
+    return sum(bit for bit, count in counts.items() if 3 * count >= 2 * most or count + 1 == most)
 
 
 def within(counts: Mapping[int, int], usual: int) -> int:
@@ -284,6 +308,11 @@ def foreign(counts: Mapping[int, int], expected: int) -> int:
     """The languages, as bits, of a sentence with these counts that is plainly in none of the expected ones; 0 where it is not."""
     own = likely(counts) if sum(counts.values()) >= _ENOUGH_WORDS else 0
     return 0 if own & expected else own
+
+
+def unspaced(text: str) -> bool:
+    """Whether a text holds characters of a script that does not part its words."""
+    return not text.isascii() and CJK.search(text) is not None
 
 
 def is_common(word: str) -> bool:
@@ -301,9 +330,10 @@ def is_a(word: str, name: str, within: int) -> bool:
     return bool(_TABLES.classes[name].get(word, 0) & within)
 
 
-def has(clause: Sequence[str], name: str) -> bool:
-    """Whether a folded word of a clause is in one of the `CLASSES`, in whatever language."""
-    return not _TABLES.classes[name].keys().isdisjoint(clause)
+def classes(words: Iterable[str], within: int) -> set[str]:
+    """The `CLASSES` that folded words are in, in one of the languages."""
+    known = _TABLES.members
+    return {name for word in words if word in known for name, languages in known[word] if languages & within}
 
 
 @lru_cache(maxsize=64)
@@ -314,7 +344,7 @@ def clauses(sentence: str) -> tuple[tuple[str, ...], ...]:
 
 def read(sentence: str, within: int) -> int:
     """What a sentence does, as bits of the categories. within: the languages whose words count (`likely`)."""
-    found = _of_now(_read_pieces(sentence)) if CJK.search(sentence) else 0
+    found = _of_now(_read_pieces(sentence)) if unspaced(sentence) else 0
     front = _SENTENCE_START
     for tokens in clauses(sentence):
         found |= _of_now(_read_clause(tokens, within, front))
@@ -334,7 +364,7 @@ def _of_now(found: int) -> int:
 def denials(text: str, within: int) -> int:
     """How often a text denies something: its words, phrases or pieces that do."""
     negating = sum(bool(bits & _DENYING) for clause in clauses(text) for bits in _parts(clause, within, _CLAUSE_START))
-    if CJK.search(text):
+    if unspaced(text):
         place = 1 if _HIRAGANA_OR_KATAKANA.search(text) else 0
         negating += len(_NEGATIONS[place].findall(_IDLE[place].sub("", text)))
     return negating
@@ -356,7 +386,7 @@ def _read_clause(tokens: Sequence[str], within: int, front: int) -> int:
         found |= bits
     if found & NEGATION and does(found, LEAVE):
         found |= PROHIBITION if found & LEAVE else PROHIBITION << HINT
-    if does(found, LIMITS) and does(found, LEAVE):
+    if (does(found, LIMITS) and does(found, LEAVE)) or (found & MORE and does(found, NEGATION | PROHIBITION)):
         found |= LIMITS
     return found & ~(IDLE | OBJECTION | POSSIBLE)
 
@@ -415,11 +445,13 @@ def _patterns(language: Mapping[str, str]) -> list[tuple[int, re.Pattern[str]]]:
     for place, category in enumerate(CATEGORIES):
         for piece in language.get(category, "").split():
             found[1 << place + HINT * piece.startswith("?")].append(piece.removeprefix("?"))
-    return [(bit, _any_of(pieces, r"\A" if bit == REFERS else "")) for bit, pieces in found.items()]
+    return [(bit, _any_of(pieces)) for bit, pieces in found.items()]
 
 
-def _any_of(pieces: Sequence[str], front: str = "") -> re.Pattern[str]:
-    return re.compile(f"{front}(?:{'|'.join(map(re.escape, sorted(pieces, key=len, reverse=True)))})")
+def _any_of(pieces: Sequence[str]) -> re.Pattern[str]:
+    anywhere = map(re.escape, sorted((each for each in pieces if each[0] != "^"), key=len, reverse=True))
+    in_front = (rf"\A{re.escape(each[1:])}" for each in pieces if each[0] == "^")
+    return re.compile("|".join((*in_front, *anywhere)))
 
 
 _PIECES = tuple(map(_patterns, _UNSPACED))
@@ -440,4 +472,4 @@ def _read_pieces(sentence: str) -> int:
     for bit, pattern in patterns:
         if bit != IDLE and pattern.search(bare if bit & _BARE else stated if bit & _UNSURE else sentence):
             found |= bit
-    return found
+    return found | LIMITS if does(found, LIMITS) and does(found, LEAVE) else found

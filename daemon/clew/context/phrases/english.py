@@ -21,9 +21,10 @@ PHRASES = {
         before, not after, ?maximum, ?minimum, exclusively, solely, as long as, provided that, no other than, nothing but, ?limit, limited
         to, not over, not above, not below, only ever, ever only, only from, only after, only when, only with, only if, only then, only
         by, only on, not a day before, not until, no one but, nobody but, all but, may only, it may only, can only, must only""",
-    "duty": """must, ?always, ?required, mandatory, make sure, be sure to, ensure, ?strictly, ?every time, without exception, ?insist,
-        ?shall, is important that, ?has to be, ?have to be, ?needs to be, ?need to be, rule, ask before, ask me before, ask first, check
-        with me, ask me first, from now on, by default, at all times, i always want, we always want""",
+    "duty": """must, ?required, mandatory, make sure, be sure to, ensure, ?strictly, ?every time, without exception, ?insist, ?shall, is
+        important that, ?has to be, ?have to be, ?needs to be, ?need to be, rule, ask before, ask me before, ask first, check with me, ask
+        me first, from now on, by default, at all times, i always want, we always want, ?^always, ?we always, ?you always, ?must always,
+        has to stay, have to stay""",
     "hedge": """i think, i guess, i believe, i suppose, i assume, i suspect, i reckon, we think, maybe, perhaps, probably, possibly,
         presumably, apparently, supposedly, might, could be, not sure, not certain, unsure, seems, seem, looks like, likely, unlikely, if
         i remember, if i recall, as far as i know, afaik, iirc, my guess, i d say, i d guess, i doubt, i imagine, hopefully, tentatively,
@@ -37,22 +38,22 @@ PHRASES = {
         ?chose, ?chosen, ?picked, we ll take, we take, let s take, let s use, ?let s go, ?let s do, let s stick, stick with, ?final,
         ?confirmed, ?approved, signed off, we ll use, ?we use, we will use, we will take, will be used, the choice, we ll keep,
         ?we keep, ?it ll be, ?resolved to""",
-    "correction": """actually, correction, you may now, you can now, is lifted, no longer applies, doesn t apply, ?forget about,
-        ?i meant, i misspoke, my mistake, ?typo, that s wrong, that is wrong, ?was wrong, ?were wrong, ?wrong, ?mistake, ?mistaken,
-        ?instead of, ?instead, ?rather than, make that, scratch that, ?no longer, not anymore, ?any more, ?anymore, changed to,
-        has changed, changed from, has moved to, was moved to, is moved to, moved from, rescheduled to, postponed to, pushed to,
-        ?is now, ?it s now, ?are now, but rather, i was confused, to correct, ?not right, ?incorrect, ?updated, strike that, ?mixed up,
-        i meant to say, what i meant, i meant the, that should be, should have been, make it, scratch the, ?postponed, ?rescheduled,
-        ?moved the, ?moved it, ?moved our, ?changed the, ?changed it""",
+    "correction": """actually, correction, you may now, you can now, is lifted, no longer applies, doesn t apply, ?forget about, ?i meant,
+        i misspoke, my mistake, ?typo, that s wrong, that is wrong, ?was wrong, ?were wrong, ?wrong, ?mistake, ?mistaken, ?instead of,
+        ?instead, ?rather than, make that, scratch that, ?no longer, not anymore, ?any more, ?anymore, changed to, has changed, changed
+        from, has moved to, was moved to, is moved to, moved from, rescheduled to, postponed to, pushed to, ?is now, ?it s now, ?are now,
+        but rather, i was confused, to correct, ?not right, ?incorrect, ?updated, strike that, ?mixed up, i meant to say, what i meant, i
+        meant the, that should be, should have been, make it, scratch the, ?postponed, ?rescheduled, ?moved the, ?moved it, ?moved our,
+        ?changed the, ?changed it, i was wrong, we were wrong, i got it wrong""",
     "objection": "no, nope, nah, wait, sorry, oops, hold on, hang on",
-    "task": """?please, please don t forget, please do not forget, please remember, ?can you, ?could you, ?would you, ?will you,
-        remind me, remind us, remember to, don t forget, do not forget, todo, ?to do, ?need to, ?needs to, ?have to, ?has to,
-        ?we should, ?you should, i want you to, i need you, i d like you to, make a note, ?due, deadline, open task, next step,
-        follow up, ?task, ?someone should, ?i should, ?i must, ?we must, ^book, ^call, ^send, ^buy, ^order, ?^check, ^fix, ^write, ^add,
-        ^remove, ^update, ^create, ^schedule, ^cancel, ^pay, ^prepare, ?^ask, ?^find, ?^set, ^draft, ^review, ?^test, ^install, ?^keep,
-        ^move, ^rename, ^translate, ^email, ?^tell, ?^get, ^finish, ^plan, ^reserve, ^print, ^upload, ^download, ^compare, ^summarise,
-        ^summarize, ^arrange, ^renew, ^return, ^pick, ?^look, ?^make, ?^take, ?^give, ?^show, ?^explain, ?^note, ^remember, ^remind,
-        ^collect, ^deliver, ^replace, ^clean, ^water, ^register, ^confirm, ^contact, ^invite, ^back, ^please, and please, so please""",
+    "task": """?please, please don t forget, please do not forget, please remember, remind me, remind us, remember to, don t forget, do
+        not forget, todo, ?to do, ?need to, ?needs to, ?have to, ?has to, ?we should, ?you should, i want you to, i need you, i d like you
+        to, make a note, ?due, deadline, open task, next step, follow up, ?task, ?someone should, ?i should, ?i must, ?we must, ^book,
+        ^call, ^send, ^buy, ^order, ?^check, ^fix, ^write, ^add, ^remove, ^update, ^create, ^schedule, ^cancel, ^pay, ^prepare, ?^ask,
+        ?^find, ?^set, ^draft, ^review, ?^test, ^install, ?^keep, ^move, ^rename, ^translate, ^email, ?^tell, ?^get, ^finish, ^plan,
+        ^reserve, ^print, ^upload, ^download, ^compare, ^summarise, ^summarize, ^arrange, ^renew, ^return, ^pick, ?^look, ?^make, ?^take,
+        ?^give, ?^show, ?^explain, ?^note, ^remember, ^remind, ^collect, ^deliver, ^replace, ^clean, ^water, ^register, ^confirm,
+        ^contact, ^invite, ^back, ^please, and please, so please, ^can you, ^could you, ?would you, ?will you, ?can you, ?could you""",
     "promise": """i ll, i will, i am going to, i m going to, i promise, i shall, we ll, we will, ?will do, will get back, ?let me""",
     "preference": """prefer*, ?i like, ?i love, ?i hate, i dislike, favourite, favorite, allergic, allergy, can t stand, i d rather,
         ?i enjoy, vegetarian, vegan, intoleran*, ?likes, ?loves, ?hates""",
@@ -74,7 +75,8 @@ PHRASES = {
         no matter, couldn t agree more, not a problem, nothing special, nothing much, no rush, no hurry, no big deal, not too bad, nothing
         new, can t complain, you never know, can t believe, didn t know, don t know, nothing else, as always, no luck, no news, wouldn t
         it, never gets old, no kidding, in no time, not much, no surprise, can t help, don t think so, more or less, sooner or later, i
-        think so, no pressure, don t quote me, don t half, don t tempt me, don t tell me, don t ask, don t get me, since 1*, since 2*""",
+        think so, no pressure, don t quote me, don t half, don t tempt me, don t tell me, don t ask, don t get me, since 1*, since 2*, can
+        you believe, can you imagine, would you believe, could you believe""",
     "numbers": """two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
         nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen twice""",
     "months": """january february march april may june july august september october november december jan feb mar apr jun jul aug sep
@@ -106,13 +108,13 @@ PHRASES = {
     "refers": """, it, they, those, these, that is, that s, that must, that may, that has, this is, this must,
         this may, he must, she must, he may, she may""",
     "because": ", because, that s because, that is because, the reason is, reason",
-    "finite": """is are am was were be been have has had do does did will would can could should may might must shall i you we they he
-        she it there who which that let s re ve ll d m isn aren don doesn didn won want wants need needs""",
+    "finite": """is are am was were be been have has had do does did will would can could should may might must shall i you we they he she
+        it there who which that let isn aren don doesn didn won want wants need needs""",
     "copula": "is are s re was were wasn isn aren weren",
     "denial": "not never wasn isn aren weren doesn didn don",
     "joins": "and so but also",
     "only": "only just",
-    "none": "no nothing",
+    "none": "no",
     "leading": "the a an in on at to for from with by of my your his her our their its this that these those as before after until",
     "object": """the a an my your our his her their its it them him me us this that these those all every each both everything
         everybody everyone""",
@@ -124,4 +126,8 @@ PHRASES = {
         fought spent its thats theres im nah ok okay oh good nice fine great sure first second third last next consider beside""",
     "never": "never",
     "bidding": "ask asks asked tell tells told want wants wanted warn warned beg begged",
+    "more": "more than",
+    "first": "i we",
+    "nobody": "nobody noone",
+    "passive": "is are",
 }

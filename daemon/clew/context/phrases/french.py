@@ -11,14 +11,15 @@ PHRASES = {
         pas, ?ne veut pas, ?ne voulons pas, ^évite, ^évitez, ?plus jamais, sans me demander, sans mon accord, sans demander, ^ne, ^n,
         ^jamais, surtout ne, il ne faut jamais, ne jamais, plus jamais de, ?ne peut être, ?ne peuvent être, ?on ne, ^ne pas, merci de ne
         pas, prière de ne pas, demande de ne pas, demandé de ne pas, dit de ne pas, veille à ne pas, veillez à ne pas, surtout ne pas,
-        attention à ne pas, ?à ne pas""",
+        attention à ne pas, ?à ne pas, ?^pas d""",
     "limits": """?seulement, ?uniquement, que si, ?sauf, à moins que, à moins de, excepté, au maximum, au minimum, au plus, au moins, au
         plus tard, au plus tôt, exclusivement, pas plus de, pas avant, pas après, tant que, à condition, ?maximum, ?minimum, ?limite,
         ?jusqu à, seulement si, seulement quand, que quand, uniquement si, uniquement par, ne peut que, ne peuvent que, ne doit que, peut
-        seulement""",
-    "duty": """?toujours, doit, doivent, ?dois, ?devez, impérativement, impératif, obligatoire*, obligatoirement, ?absolument, assure toi,
-        assurez vous, veille à, veillez à, systématiquement, ?chaque fois, sans exception, il est important, ?règle, ?exige*, demande moi
-        avant, demande avant, à partir de maintenant, dorénavant, désormais, ?il faut, je veux toujours""",
+        seulement, ?seul, ?seule, ?seuls, ?seules""",
+    "duty": """doit, doivent, ?dois, ?devez, impérativement, impératif, obligatoire*, obligatoirement, ?absolument, assure toi,
+        assurez vous, veille à, veillez à, systématiquement, ?chaque fois, sans exception, il est important, ?règle, ?exige*, demande
+        moi avant, demande avant, à partir de maintenant, dorénavant, désormais, ?il faut, je veux toujours, ?^toujours, ?on toujours,
+        ?vous toujours""",
     "hedge": """je crois, je pense, il me semble, probablement, sans doute, je suppose, j imagine, apparemment, il paraît, possible que,
         possiblement, vraisemblablement, pas sûr, pas sûre, pas certain, pas certaine, je ne suis pas sûr, si je me souviens, autant que
         je sache, à mon avis, je dirais, semble, éventuellement, on dirait, je présume, je doute""",
@@ -33,14 +34,14 @@ PHRASES = {
         trompé*, me suis trompé, ?faux, ?inexact, ?plutôt, ?au lieu de, ?au lieu du, ?à la place, ?ne plus, ?n est plus, ?changé,
         ?maintenant c est, ?est maintenant, déplacé*, reporté*, plus exactement, faute de frappe, j ai confondu, ?finalement""",
     "objection": "non, attends, attendez, pardon, désolé, désolée, oups",
-    "task": """?s il te plaît, ?s il vous plaît, ?stp, ?svp, ?peux tu, ?pourrais tu, ?pouvez vous, ?pourriez vous, ?tu peux, ?vous pouvez,
-        rappelle moi, rappelez moi, rappelle, n oublie pas, n oubliez pas, ne pas oublier, pense à, pensez à, à faire, ?il faudrait, ?je
-        dois, ?nous devons, ?on doit, ?tâche, échéance, date limite, prochaine étape, reste à faire, ^réserve, ^réservez, ^appelle,
-        ^appellez, ^envoie, ^envoiez, ^achète, ^achètez, ^commande, ^commandez, ?^vérifie, ?^vérifiez, ^écris, ^écrivez, ^ajoute,
-        ^ajoutez, ^supprime, ^supprimez, ^crée, ^créez, ^annule, ^annulez, ^paie, ^paiez, ^paye, ^payez, ^prépare, ^préparez, ?^demande,
-        ?^demandez, ?^trouve, ?^trouvez, ?^cherche, ?^cherchez, ?^note, ?^notez, ^planifie, ^planifiez, ^imprime, ^imprimez, ^organise,
-        ^organisez, ?^fais, ?^faites, ?^mets, ?^mettez, ?^prends, ?^prenez, ?^donne, ?^donnez, ?^dis, ?^explique, ?^expliquez, occupe toi,
-        tu me rappelles, tu me feras penser, fais moi penser, ?il faut""",
+    "task": """?s il te plaît, ?s il vous plaît, ?stp, ?svp, ?tu peux, ?vous pouvez, rappelle moi, rappelez moi, rappelle, n oublie pas, n
+        oubliez pas, ne pas oublier, pense à, pensez à, à faire, ?il faudrait, ?je dois, ?nous devons, ?on doit, ?tâche, échéance, date
+        limite, prochaine étape, reste à faire, ^réserve, ^réservez, ^appelle, ^appellez, ^envoie, ^envoiez, ^achète, ^achètez, ^commande,
+        ^commandez, ?^vérifie, ?^vérifiez, ^écris, ^écrivez, ^ajoute, ^ajoutez, ^supprime, ^supprimez, ^crée, ^créez, ^annule, ^annulez,
+        ^paie, ^paiez, ^paye, ^payez, ^prépare, ^préparez, ?^demande, ?^demandez, ?^trouve, ?^trouvez, ?^cherche, ?^cherchez, ?^note,
+        ?^notez, ^planifie, ^planifiez, ^imprime, ^imprimez, ^organise, ^organisez, ?^fais, ?^faites, ?^mets, ?^mettez, ?^prends,
+        ?^prenez, ?^donne, ?^donnez, ?^dis, ?^explique, ?^expliquez, occupe toi, tu me rappelles, tu me feras penser, fais moi penser, ?il
+        faut, ^peux tu, ^pourrais tu, ^pouvez vous, ^pourriez vous, ?peux tu, ?pourrais tu""",
     "promise": """?je vais, je ferai, je m en occupe, ?je te, ?je vous, je promets, promis, j enverrai, je réserverai, je vérifierai, je
         reviens vers, je *rai, j *rai, ?nous *rons""",
     "preference": """je préfère, préfère*, préféré*, ?j aime, je n aime pas, ?j adore, ?je déteste, allergi*, végétari*, végan*, vegan,
@@ -87,14 +88,19 @@ PHRASES = {
     "refers": """, ça, cela, il doit, elle doit, ils doivent, elles doivent, c est, ce sont, celui, celle, ceux,
         celles, il ne doit, elle ne doit, ils ne doivent, elles ne doivent""",
     "because": ", car, parce que, c est que, la raison, puisque",
-    "finite": """est sont était étaient a ont avait avaient ai as sera seront fait va vont peut peuvent doit doivent faut je tu il
-        elle on nous vous ils elles j y veut veux""",
+    "finite": """est sont était étaient ont avait avaient sera seront fait va vont peut peuvent doit doivent faut je tu il elle on nous
+        vous ils elles veut veux""",
     "copula": "est sont était étaient c ce",
     "denial": "pas non jamais",
     "joins": "et mais donc",
     "only": "seulement juste que",
-    "none": "aucun aucune rien",
+    "none": "aucun aucune",
     "leading": """le la les l un une des du de d à au aux en dans sur pour par avec chez avant après plus pas comme mon ma mes ton ta
         tes son sa ses ce cette""",
     "never": "jamais",
+    "more": "plus de",
+    "first": "je j on nous",
+    "nobody": "personne",
+    "passive": "est sont",
+    "bidding": "demande demandent demandé dit disent prie prient",
 }

@@ -9,18 +9,18 @@ PHRASES = {
         nich, nix, vermeide, vermeiden""",
     "prohibition": """?nie, ?niemals, auf keinen fall, unter keinen umständen, keinesfalls, darf nicht, dürfen nicht, darfst nicht, darf
         kein*, dürfen kein*, soll nicht, sollen nicht, sollst nicht, sollte nicht, muss nicht, verboten, untersagt, nicht erlaubt, bitte
-        nicht, bitte kein*, ?^kein*, ^nicht, ?nicht mehr, lass das, ^vermeide, ohne rückfrage, ohne meine, ohne zu fragen, nichts ohne,
-        nicht ohne, ?will nicht, ?wollen nicht, möchte nicht, will kein*, möchte kein*, nicht vor, kommt nicht in frage, tabu, ^niemals,
-        ^nie, darf nie, darf niemals, dürfen nie, dürfen niemals, nie wieder, nie ohne, niemals ohne, soll nie, sollen nie, bitte nie,
-        niemand darf, auch nicht, auf gar keinen fall, darf man nicht, dürfe nicht""",
+        nicht, bitte kein*, ?^kein*, ?nicht mehr, lass das, ^vermeide, ohne rückfrage, ohne meine, ohne zu fragen, nichts ohne, nicht
+        ohne, ?will nicht, ?wollen nicht, möchte nicht, will kein*, möchte kein*, nicht vor, kommt nicht in frage, tabu, ^niemals, ^nie,
+        darf nie, darf niemals, dürfen nie, dürfen niemals, nie wieder, nie ohne, niemals ohne, soll nie, sollen nie, bitte nie, niemand
+        darf, auch nicht, auf gar keinen fall, darf man nicht, dürfe nicht, ^^nicht""",
     "limits": """?nur, außer, ausser, es sei denn, sofern, höchstens, mindestens, ?maximal, ?minimal, nicht mehr als, nicht weniger als,
         spätestens, frühestens, ausschließlich, ausschliesslich, lediglich, solange, vorausgesetzt, ?maximum, ?minimum, ?bis zu, bloß
         nicht, ausgenommen, nicht über, nicht unter, nicht später als, nur wenn, nur mit, nur nach, erst wenn, nur noch, nur über, nur
         von, nur am, nur bei, nicht vor, darf nur, dürfen nur, darfst nur, darf erst, dürfen erst, soll nur, sollen nur""",
-    "duty": """muss, müssen, musst, ?müsst, ?immer, unbedingt, zwingend, ?pflicht, verpflichtend, ?stets, ?jedes mal, ausnahmslos, stell
-        sicher, stellt sicher, achte darauf, achtet darauf, ?grundsätzlich, wichtig ist dass, es ist wichtig, ?regel, bestehe darauf,
-        ?jedenfalls, frag vorher, vorher fragen, frag mich, erst fragen, immer zuerst, ab sofort, ab jetzt, von jetzt an, ich will immer,
-        ich möchte immer, wir wollen immer""",
+    "duty": """muss, müssen, musst, ?müsst, unbedingt, zwingend, ?pflicht, verpflichtend, ?jedes mal, ausnahmslos, stell sicher, stellt
+        sicher, achte darauf, achtet darauf, ?grundsätzlich, wichtig ist dass, es ist wichtig, ?regel, bestehe darauf, ?jedenfalls, frag
+        vorher, vorher fragen, frag mich, erst fragen, immer zuerst, ab sofort, ab jetzt, von jetzt an, ich will immer, ich möchte immer,
+        wir wollen immer, ?^immer, ?^stets, ?wir immer""",
     "hedge": """ich glaube, glaube ich, ich denke, denke ich, ich meine, meine ich, ich vermute, vermutlich, vielleicht, wahrscheinlich,
         möglicherweise, eventuell, evtl, wohl, anscheinend, angeblich, scheinbar, scheint, könnte sein, bin mir nicht sicher, nicht
         sicher, unsicher, soweit ich weiß, soweit ich weiss, wenn ich mich recht erinnere, schätze, ich nehme an, nehme ich an, womöglich,
@@ -39,17 +39,17 @@ PHRASES = {
         doch nicht, vielmehr, ?geändert, verschoben, ?ist jetzt, ?ist nun, ?sind jetzt, tippfehler, ?stimmt nicht, richtig ist,
         muss heißen, ?doch lieber, verlegt auf, verschrieben, berichtig*, ?verlegt, ?umgezogen""",
     "objection": "nein, nee, nö, moment, halt, stopp, sorry, entschuldigung, quatsch, warte",
-    "task": """?bitte, ?kannst du, ?könntest du, ?würdest du, ?können sie, ?könnten sie, erinner*, vergiss nicht, nicht vergessen,
-        denk dran, denk daran, todo, ?aufgabe, ?muss noch, ?müssen noch, ?sollten wir, ?wir müssen, ?ich muss, ?du sollst, fällig,
-        frist, ?termin, deadline, nächster schritt, noch offen, zu erledigen, ^buch, ^buche, ^bucht, ^ruf, ^rufe, ^ruft, ^schick,
-        ^schicke, ^schickt, ^sende, ^sendee, ^sendet, ^kauf, ^kaufe, ^kauft, ^bestell, ^bestelle, ^bestellt, ?^prüf, ?^prüfe, ?^prüft,
-        ^schreib, ^schreibe, ^schreibt, ?^mach, ?^mache, ?^macht, ?^stell, ?^stelle, ?^stellt, ?^such, ?^suche, ?^sucht, ^hol, ^hole,
-        ^holt, ?^frag, ?^frage, ?^fragt, ^trag, ^trage, ^tragt, ^lösch, ^lösche, ^löscht, ^änder, ^ändere, ^ändert, ^erstell, ^erstelle,
-        ^erstellt, ?^plan, ?^plane, ?^plant, ^zahl, ^zahle, ^zahlt, ^überweis, ^überweise, ^überweist, ^reservier, ^reserviere,
-        ^reserviert, ^druck, ^drucke, ^druckt, ^merk, ^merke, ^merkt, ^organisier, ^organisiere, ^organisiert, ^bereite, ^bereitee,
-        ^bereitet, ^kündig, ^kündige, ^kündigt, ^verschieb, ^verschiebe, ^verschiebt, ?^gib, ?^nimm, ?^leg, ?^lege, ?^legt, ?^setz,
-        ?^setze, ?^setzt, ^melde, ?^sag, ?^zeig, ?^zeige, ?^zeigt, ?^erklär, ?^erkläre, ?^erklärt, kümmere dich, brauche bis, ^bitte,
-        und bitte, erinnerst du mich, erinnere mich, kannst du mich erinnern, denkst du daran""",
+    "task": """?bitte, ?würdest du, erinner*, vergiss nicht, nicht vergessen, denk dran, denk daran, todo, ?aufgabe, ?muss noch, ?müssen
+        noch, ?sollten wir, ?wir müssen, ?ich muss, ?du sollst, fällig, frist, ?termin, deadline, nächster schritt, noch offen, zu
+        erledigen, ^buch, ^buche, ^bucht, ^ruf, ^rufe, ^ruft, ^schick, ^schicke, ^schickt, ^sende, ^sendee, ^sendet, ^kauf, ^kaufe,
+        ^kauft, ^bestell, ^bestelle, ^bestellt, ?^prüf, ?^prüfe, ?^prüft, ^schreib, ^schreibe, ^schreibt, ?^mach, ?^mache, ?^macht,
+        ?^stell, ?^stelle, ?^stellt, ?^such, ?^suche, ?^sucht, ^hol, ^hole, ^holt, ?^frag, ?^frage, ?^fragt, ^trag, ^trage, ^tragt,
+        ^lösch, ^lösche, ^löscht, ^änder, ^ändere, ^ändert, ^erstell, ^erstelle, ^erstellt, ?^plan, ?^plane, ?^plant, ^zahl, ^zahle,
+        ^zahlt, ^überweis, ^überweise, ^überweist, ^reservier, ^reserviere, ^reserviert, ^druck, ^drucke, ^druckt, ^merk, ^merke, ^merkt,
+        ^organisier, ^organisiere, ^organisiert, ^bereite, ^bereitee, ^bereitet, ^kündig, ^kündige, ^kündigt, ^verschieb, ^verschiebe,
+        ^verschiebt, ?^gib, ?^nimm, ?^leg, ?^lege, ?^legt, ?^setz, ?^setze, ?^setzt, ^melde, ?^sag, ?^zeig, ?^zeige, ?^zeigt, ?^erklär,
+        ?^erkläre, ?^erklärt, kümmere dich, brauche bis, ^bitte, und bitte, erinnerst du mich, erinnere mich, kannst du mich erinnern,
+        denkst du daran, ^kannst du, ^könntest du, ^können sie, ^könnten sie, ?kannst du, ?könntest du""",
     "promise": """?ich werde, ?werde ich, ich kümmere mich, ?ich mache das, ?mache ich, ich sorge, ich melde mich, melde ich mich, ich
         erinnere, ich schicke, ich verspreche, versprochen, ich buche, ich prüfe, ?ich schaue, ?^ich *e""",
     "preference": """lieber, am liebsten, bevorzug*, ?ich mag, ?mag ich, mag keine*, ?gefällt, liebling*, lieblings*, allergi*,
@@ -101,11 +101,16 @@ PHRASES = {
     "denial": "nicht nie niemals",
     "joins": "und also aber",
     "only": "nur bloß erst",
-    "none": "kein keine keinen keinem keiner nichts",
+    "none": "kein keine keinen keinem keiner",
     "leading": """der die das den dem des ein eine einen einem einer am im in an auf aus bei mit nach von vom zu zum zur für bis ab um
         über unter vor mein meine dein deine wie""",
     "object": "sie ihn mir uns mich dich bitte",
     "adverb": """für ohne gegen um durch wegen mit bei zu von nach vor aus bis seit trotz außer heute gestern morgen jetzt hab habe hat
         dann wie als ob weil dass wenn""",
     "never": "nie niemals",
+    "more": "mehr als",
+    "bidding": "gebeten bittet bat verlangt",
+    "first": "ich wir",
+    "nobody": "niemand",
+    "passive": "wird werden",
 }

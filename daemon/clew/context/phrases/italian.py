@@ -3,18 +3,20 @@
 PHRASES = {
     "common": """il lo la i gli le un uno una di del della dei delle al alla ai alle da dal nel nella in con su per tra e o è che chi
         non si se ma come più mi ti ci vi io tu lui lei noi voi loro mio mia tuo tua suo sua nostro nostra questo questa quello quella
-        sono sei siamo ho hai ha abbiamo hanno essere anche già molto quando dove cosa oggi qui poi però ancora no sì""",
+        sono sei siamo ho hai ha abbiamo hanno essere anche già molto quando dove cosa oggi qui poi però ancora no sì l d all dell
+        nell sull""",
     "negation": "non, mai, niente, nulla, nessun*, né, neanche, nemmeno, neppure, senza, evita, evitare, evitate",
-    "prohibition": """?mai, ?^non *are, ?^non *ere, ?^non *ire, ^non *arlo, ^non *arla, ^non *erlo, ^non *ate, ^non *ete, ^non *ite,
-        per favore non, non si può, non si deve, non deve, non devono, non devi, non dobbiamo, ?non voglio, ?non vogliamo, ?non può,
-        vietat*, proibit*, in nessun caso, per nessun motivo, assolutamente no, ?^niente, ?^nessun*, non se ne parla, ^evita, ^evitate,
-        mai più, senza chiedere, senza il mio, senza avvisare, non bisogna, ^mai, non deve mai, nessuno deve, nessuno può""",
+    "prohibition": """?mai, ?^non *are, ?^non *ere, ?^non *ire, ^non *arlo, ^non *arla, ^non *erlo, ^non *ate, ^non *ete, ^non *ite, per
+        favore non, non si può, non si deve, non deve, non devono, non devi, non dobbiamo, ?non voglio, ?non vogliamo, ?non può, vietat*,
+        proibit*, in nessun caso, per nessun motivo, assolutamente no, ?^niente, ?^nessun*, non se ne parla, ^evita, ^evitate, mai più,
+        senza chiedere, senza il mio, senza avvisare, non bisogna, ^mai, non deve mai, nessuno deve, nessuno può, chiesto di non, chiedono
+        di non, detto di non, pregato di non""",
     "limits": """?solo, ?soltanto, ?solamente, unicamente, tranne, eccetto, ?salvo, a meno che, al massimo, al minimo, ?massimo, ?minimo,
         almeno, non più di, non meno di, entro e non oltre, non prima, non dopo, esclusivamente, purché, a patto che, a condizione,
         finché, ?limite, ?fino a, solo se, solo quando, solo con, soltanto se, può solo, possono solo, si può solo, solo dopo""",
-    "duty": """?sempre, deve, devono, ?devi, dobbiamo, obbligatori*, ?assolutamente, assicurati, assicuratevi, è importante,
-        ?ogni volta, senza eccezioni, rigorosamente, tassativamente, necessariamente, ?regola, pretendo, ?mi raccomando, chiedimi prima,
-        chiedi prima, d ora in poi, da adesso in poi, ?bisogna""",
+    "duty": """deve, devono, ?devi, dobbiamo, obbligatori*, ?assolutamente, assicurati, assicuratevi, è importante, ?ogni volta, senza
+        eccezioni, rigorosamente, tassativamente, necessariamente, ?regola, pretendo, ?mi raccomando, chiedimi prima, chiedi prima, d ora
+        in poi, da adesso in poi, ?bisogna, ?^sempre""",
     "hedge": """credo, penso, mi sembra, forse, probabilmente, magari, possibilmente, suppongo, immagino, a quanto pare, apparentemente,
         può darsi, non sono sicur*, non so se, se ricordo bene, che io sappia, direi, sembra che, sembra, secondo me, presumo, dubito, ho
         l impressione""",
@@ -29,12 +31,12 @@ PHRASES = {
         errore mio, ho sbagliato, ?invece di, ?al posto di, ?invece, bensì, ?non più, ?cambiat*, è cambiato, ?adesso è, ?ora è,
         spostat*, rimandat*, rettifico, ?anzi, per la precisione, ?errat*, refuso, ho confuso, ?piuttosto""",
     "objection": "no, aspetta, aspettate, scusa, scusate, scusami, ops, un attimo",
-    "task": """?per favore, ?per piacere, ?puoi, ?potresti, ?può, ?potrebbe, ricordami, ricordati, ricordaci, non dimenticare, non
-        dimenticarti, ?compito, da fare, ?devo, ?dobbiamo, ?devi, bisognerebbe, ?dovremmo, ho bisogno che, voglio che, scadenza, prossimo
-        passo, ^prenota, ^prenotami, ^prenotaci, ^prenotalo, ^prenotala, ^prenotali, ^prenotale, ^prenotagli, ^chiama, ^chiamami,
-        ^chiamaci, ^chiamalo, ^chiamala, ^chiamali, ^chiamale, ^chiamagli, ^manda, ^mandami, ^mandaci, ^mandalo, ^mandala, ^mandali,
-        ^mandale, ^mandagli, ^invia, ^inviami, ^inviaci, ^invialo, ^inviala, ^inviali, ^inviale, ^inviagli, ^compra, ^comprami, ^compraci,
-        ^compralo, ^comprala, ^comprali, ^comprale, ^compragli, ^ordina, ^ordinami, ^ordinaci, ^ordinalo, ^ordinala, ^ordinali, ^ordinale,
+    "task": """?per favore, ?per piacere, ?può, ?potrebbe, ricordami, ricordati, ricordaci, non dimenticare, non dimenticarti, ?compito,
+        da fare, ?devo, ?dobbiamo, ?devi, bisognerebbe, ?dovremmo, ho bisogno che, voglio che, scadenza, prossimo passo, ^prenota,
+        ^prenotami, ^prenotaci, ^prenotalo, ^prenotala, ^prenotali, ^prenotale, ^prenotagli, ^chiama, ^chiamami, ^chiamaci, ^chiamalo,
+        ^chiamala, ^chiamali, ^chiamale, ^chiamagli, ^manda, ^mandami, ^mandaci, ^mandalo, ^mandala, ^mandali, ^mandale, ^mandagli,
+        ^invia, ^inviami, ^inviaci, ^invialo, ^inviala, ^inviali, ^inviale, ^inviagli, ^compra, ^comprami, ^compraci, ^compralo,
+        ^comprala, ^comprali, ^comprale, ^compragli, ^ordina, ^ordinami, ^ordinaci, ^ordinalo, ^ordinala, ^ordinali, ^ordinale,
         ^ordinagli, ?^controlla, ?^controllami, ?^controllaci, ?^controllalo, ?^controllala, ?^controllali, ?^controllale, ?^controllagli,
         ^scrivi, ^scrivimi, ^scrivici, ^scrivilo, ^scrivila, ^scrivili, ^scrivile, ^scrivigli, ^aggiungi, ^aggiungimi, ^aggiungici,
         ^aggiungilo, ^aggiungila, ^aggiungili, ^aggiungile, ^aggiungigli, ^togli, ^toglimi, ^toglici, ^toglilo, ^toglila, ^toglili,
@@ -48,7 +50,7 @@ PHRASES = {
         ^pianificale, ^pianificagli, ^stampa, ^stampami, ^stampaci, ^stampalo, ^stampala, ^stampali, ^stampale, ^stampagli, ^organizza,
         ^organizzami, ^organizzaci, ^organizzalo, ^organizzala, ^organizzali, ^organizzale, ^organizzagli, ?^fai, ?^metti, ?^prendi,
         ?^dimmi, ?^dammi, ?^spiega, ?^spiegami, ?^spiegaci, ?^spiegalo, ?^spiegala, ?^spiegali, ?^spiegale, ?^spiegagli, occupati, mi
-        ricordi, me lo ricordi, ?bisogna, ?occorre""",
+        ricordi, me lo ricordi, ?bisogna, ?occorre, ^puoi, ^potresti, ?puoi, ?potresti""",
     "promise": """lo farò, ?farò, me ne occupo, ti avviso, ti avviserò, ti manderò, prometto, promesso, me ne occuperò, controllerò,
         prenoterò, ti faccio sapere""",
     "preference": """prefer*, preferit*, ?mi piace, non mi piace, ?mi piacciono, ?adoro, ?odio, ?detesto, allergic*, allergia,
@@ -90,8 +92,12 @@ PHRASES = {
     "denial": "non mai",
     "joins": "e ma bensì",
     "only": "solo soltanto solamente",
-    "none": "nessun nessuna nessuno niente",
+    "none": "nessun nessuna nessuno",
     "leading": """il lo la i gli le l un uno una di del della dei a al alla in nel nella con da dal per su sul mio mia tuo tua suo sua
         questo quella come""",
     "never": "mai",
+    "more": "più di",
+    "nobody": "nessuno",
+    "passive": "è sono viene vengono",
+    "bidding": "chiesto chiede chiedono detto pregato",
 }

@@ -5,18 +5,19 @@ PHRASES = {
         nossa ele ela eles elas eu tu você vocês nós me te lhe isso isto este esta esse essa está estão são foi ser tem ter há muito
         também já quando onde quem hoje aqui ao à pelo pela não sim até sem sobre todo ainda estou""",
     "negation": "não, nunca, jamais, nada, ninguém, nenhum*, nem, tampouco, sem, evita, evite, evitar",
-    "prohibition": """?nunca, ?jamais, ?^não *es, ?^não *as, ^não ligue, ^não faça, ^não use, ^não envie, ^não mande, ^não apague,
-        ^não compre, ^não pague, ^não diga, ^não coloque, ^não ponha, ^não publique, ^não mexa, ^não toque, ^não altere, ^não mude,
-        ^não marque, ^não reserve, ^não chame, ^não conte, ^não deixe, ^não abra, ^não peça, ^não escreva, ^não esqueça, por favor não,
-        ?não pode, ?não podem, não deve, não devem, não devemos, ?não quero, ?não queremos, proibid*, em hipótese alguma,
-        em nenhum caso, de jeito nenhum, de forma alguma, ?^nada de, ?^nenhum*, nem pensar, ^evite, ^evita, nunca mais, sem perguntar,
-        sem minha, sem a minha, sem avisar, não é permitido, não se pode, ^nunca, ^jamais, ninguém pode, ninguém deve""",
+    "prohibition": """?nunca, ?jamais, ?^não *es, ?^não *as, ^não ligue, ^não faça, ^não use, ^não envie, ^não mande, ^não apague, ^não
+        compre, ^não pague, ^não diga, ^não coloque, ^não ponha, ^não publique, ^não mexa, ^não toque, ^não altere, ^não mude, ^não
+        marque, ^não reserve, ^não chame, ^não conte, ^não deixe, ^não abra, ^não peça, ^não escreva, ^não esqueça, por favor não, ?não
+        pode, ?não podem, não deve, não devem, não devemos, ?não quero, ?não queremos, proibid*, em hipótese alguma, em nenhum caso, de
+        jeito nenhum, de forma alguma, ?^nada de, ?^nenhum*, nem pensar, ^evite, ^evita, nunca mais, sem perguntar, sem minha, sem a
+        minha, sem avisar, não é permitido, não se pode, ^nunca, ^jamais, ninguém pode, ninguém deve, pediram para não, pediu para não,
+        pediram nos para não, pediu nos para não, pediu me para não, pedido para não, disse para não""",
     "limits": """?só, ?somente, ?apenas, unicamente, ?exceto, ?salvo, a menos que, a não ser que, no máximo, no mínimo, ?máximo, ?mínimo,
         pelo menos, não mais de, não mais que, não menos de, o mais tardar, não antes, não depois, exclusivamente, desde que, contanto
         que, enquanto, ?limite, só se, só quando, somente se, apenas se, só com, só pode, só podem, pode só, só se pode""",
-    "duty": """?sempre, deve, devem, devemos, tem que ser, obrigatóri*, imprescindível, certifique se, garanta, é importante, ?toda vez,
-        ?cada vez, sem exceção, sem falta, rigorosamente, necessariamente, ?regra, ?exijo, exige, é preciso, pergunta antes,
-        me pergunte antes, a partir de agora, daqui em diante""",
+    "duty": """deve, devem, devemos, tem que ser, obrigatóri*, imprescindível, certifique se, garanta, é importante, ?toda vez, ?cada vez,
+        sem exceção, sem falta, rigorosamente, necessariamente, ?regra, ?exijo, exige, é preciso, pergunta antes, me pergunte antes, a
+        partir de agora, daqui em diante, ?^sempre""",
     "hedge": """acho que, acho, creio, penso que, parece me, talvez, provavelmente, possivelmente, suponho, imagino, ao que parece,
         aparentemente, não tenho certeza, não tenho a certeza, não sei se, se bem me lembro, se não me engano, que eu saiba, diria que,
         parece que, duvido, quem sabe""",
@@ -31,13 +32,13 @@ PHRASES = {
         ?errei, ?errado, ?errada, meu erro, ?em vez de, ?ao invés de, em lugar de, mas sim, e sim, ?já não, ?não é mais, ?mudou,
         ?alterad*, ?agora é, agora são, passou a, foi adiad*, retifico, ?incorret*, confundi, ?aliás, ou melhor, ?de fato""",
     "objection": "não, espera, espere, desculpa, desculpe, ops, calma, peraí",
-    "task": """?por favor, ?pode, ?podes, ?poderia, ?podia, ?você pode, lembra me, me lembre, lembre me, me lembra, lembra, lembre, não
-        esqueça, não esqueças, não te esqueças, ?tarefa, ?pendente, ?tenho que, ?temos que, ?tens que, preciso que, ?precisamos, quero
-        que, ?deveríamos, prazo, próximo passo, por fazer, a fazer, ^reserva, ^reserve, ^liga, ^ligue, ^envia, ^envie, ^manda, ^mande,
-        ^compra, ^compre, ^pede, ^peça, ?^verifica, ^verifique, ^escreve, ^escreva, ^adiciona, ^adicione, ^apaga, ^apague, ^cria, ^crie,
-        ^cancela, ^cancele, ^paga, ^pague, ^prepara, ^prepare, ?^pergunta, ^pergunte, ?^procura, ^anota, ^anote, ^planeja, ^imprime,
-        ^imprima, ^organiza, ?^faz, ?^faça, ?^põe, ?^diz, ?^explica, ^avisa, ^avise, me lembras, me avisas, me lembra de, ?é preciso, ?é
-        necessário""",
+    "task": """?por favor, ?pode, ?podia, ?você pode, lembra me, me lembre, lembre me, me lembra, lembra, lembre, não esqueça, não
+        esqueças, não te esqueças, ?tarefa, ?pendente, ?tenho que, ?temos que, ?tens que, preciso que, ?precisamos, quero que,
+        ?deveríamos, prazo, próximo passo, por fazer, a fazer, ^reserva, ^reserve, ^liga, ^ligue, ^envia, ^envie, ^manda, ^mande, ^compra,
+        ^compre, ^pede, ^peça, ?^verifica, ^verifique, ^escreve, ^escreva, ^adiciona, ^adicione, ^apaga, ^apague, ^cria, ^crie, ^cancela,
+        ^cancele, ^paga, ^pague, ^prepara, ^prepare, ?^pergunta, ^pergunte, ?^procura, ^anota, ^anote, ^planeja, ^imprime, ^imprima,
+        ^organiza, ?^faz, ?^faça, ?^põe, ?^diz, ?^explica, ^avisa, ^avise, me lembras, me avisas, me lembra de, ?é preciso, ?é necessário,
+        ^podes, ^poderias, ^você pode, ^você poderia, ?podes, ?poderia, ?tenho de, ?temos de, ?tens de, ?ainda tenho""",
     "promise": """?vou, ?farei, eu cuido, trato disso, te aviso, aviso te, enviarei, prometo, prometido, vou verificar, reservarei, vou
         tratar, ?*arei, ?*erei, ?*irei""",
     "preference": """prefir*, prefer*, preferid*, ?gosto de, não gosto, ?adoro, ?odeio, ?detesto, alérgic*, alergia, vegetarian*,
@@ -80,7 +81,11 @@ PHRASES = {
     "denial": "não nunca",
     "joins": "e mas",
     "only": "só apenas somente",
-    "none": "nenhum nenhuma nada",
+    "none": "nenhum nenhuma",
     "leading": "o a os as um uma de do da dos em no na nos com por para ao à meu minha teu seu sua este esta esse como",
     "never": "nunca jamais",
+    "more": "mais de",
+    "nobody": "ninguém",
+    "passive": "é são",
+    "bidding": "pede pedem pediu pediram disse disseram",
 }
