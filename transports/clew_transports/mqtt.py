@@ -6,6 +6,7 @@ import random
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import lru_cache
 from typing import Annotated, Self
 
 import structlog
@@ -240,6 +241,7 @@ def _as_outcome(*, already_left: bool) -> Iterator[None]:
         raise (Retry if error.code in PASSING else Refused)(str(error)) from None
 
 
+@lru_cache(maxsize=16)
 def _reply_properties(correlation: bytes | None) -> Properties:
     properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
     properties.ContentType = "application/json"

@@ -5,8 +5,10 @@ tools · base+skills [M1] · notes · summary [M2] · recall · messages … [M3
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from typing import Literal
 
 from clew.context.tokens import FRAME_TOKENS, TOOL_PROMPT_TOKENS, estimate
@@ -138,10 +140,7 @@ class Prefix:
 
 def prefixes(request: Request, *, account: str = "") -> list[Prefix]:
     """The chain of hashes over tools, system and messages. `account`: what separates caches (provider, model)."""
-    chain = _Chain(account)
-    chain.level("tools")
-    for index, tool in enumerate(request.tools):
-        chain.add("tools", (index, 0), [tool.name, tool.description, tool.schema], markable=True)
+    chain = _begun(account, request.tools).copy()
     chain.level("system")
     for index, block in enumerate(request.system):
         chain.add(block.kind, (index, 0), [block.text], markable=True)
@@ -158,6 +157,11 @@ class _Chain:
         self.prefixes: list[Prefix] = []
         self._state = hashlib.sha256(account.encode())
 
+    def copy(self) -> "_Chain":
+        other = copy(self)
+        other.prefixes, other._state = self.prefixes.copy(), self._state.copy()
+        return other
+
     def level(self, name: str) -> None:
         # The salts of a level (tool choice, thinking, images …) are constant here: clew varies none of them.
         self._state.update(f"\x00level:{name}\x00".encode())
@@ -166,6 +170,16 @@ class _Chain:
         self._state.update("".join([f"{len(text)}:{text}" for text in canonical]).encode("utf-8", "surrogatepass"))
         tokens = sum(map(estimate, canonical))
         self.prefixes.append(Prefix(segment, place, self._state.hexdigest(), tokens, markable))
+
+
+@lru_cache(maxsize=64)
+def _begun(account: str, tools: tuple[ToolSpec, ...]) -> _Chain:
+    """The chain over the tools: they are the same in nearly every request, and long."""
+    chain = _Chain(account)
+    chain.level("tools")
+    for index, tool in enumerate(tools):
+        chain.add("tools", (index, 0), [tool.name, tool.description, tool.schema], markable=True)
+    return chain
 
 
 def _canonical(block: Block) -> list[str]:
@@ -253,11 +267,15 @@ def segments(chain: Sequence[Prefix]) -> tuple[tuple[str, str, int], ...]:
 
 def request_tokens(request: Request, ratio: float = 1.0) -> int:
     """Estimated tokens of everything sent; `ratio`: how many tokens the model itself counts for one of the estimate."""
-    tools = sum(estimate(tool.name) + estimate(tool.description) + estimate(tool.schema) for tool in request.tools)
     system = sum(estimate(block.text) for block in request.system)
     messages = sum(message_tokens(message) for message in request.messages)
-    hidden = TOOL_PROMPT_TOKENS if request.tools else 0
-    return round((tools + system + messages + hidden) * ratio)
+    return round((_tools_tokens(request.tools) + system + messages) * ratio)
+
+
+@lru_cache(maxsize=64)
+def _tools_tokens(tools: tuple[ToolSpec, ...]) -> int:
+    described = sum(estimate(tool.name) + estimate(tool.description) + estimate(tool.schema) for tool in tools)
+    return described + (TOOL_PROMPT_TOKENS if tools else 0)
 
 
 def message_tokens(message: PromptMessage | Rendered) -> int:
