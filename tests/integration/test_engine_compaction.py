@@ -571,3 +571,20 @@ async def test_credentials_reach_no_summary_no_index_and_no_log(tmp_path: Path) 
         words = {term for (term,) in db.execute("SELECT term FROM document_frequency")}
     db.close()
     assert not any(part in term for term in words for part in ("zx9qw7er5ty3", "gh2jk0lz"))
+
+
+@pytest.mark.asyncio
+async def test_standing_instructions_are_the_same_bytes_after_every_compaction(tmp_path: Path) -> None:  # P13, P27, BO-015
+    persona = "Answer in French.  Sign with ~K.\n"
+    async with engine(tmp_path, provider="anthropic") as world:
+        world.compression(keep_recent=2)
+        world.agent(system_prompt=persona)
+        async with world.running():
+            for _ in range(3):
+                for n in range(3):
+                    await world.desk.ask(f"message {n}")
+                await world.desk.ask("/compact")
+            await world.desk.ask("and now?")
+            assert len(world.summaries) == 3
+            assert {body["system"][0]["text"] for body in world.replies} == {persona}
+            assert not [body for body in world.summaries if "Answer in French" in str(body["messages"])]

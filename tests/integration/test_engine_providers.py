@@ -15,7 +15,7 @@ from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import AnyFault, DropAfter, Empty, Fault, JsonObject, Reply, StreamError
-from tests.integration.engine import World, assistant, engine, openai_section, spoken, tool, user, words_of
+from tests.integration.engine import START, Clock, World, assistant, engine, openai_section, spoken, tool, user, words_of
 
 NOW = {"retry-after": "0"}
 OVERLOADED = Fault(529, "overloaded_error", "Overloaded, with inner details", NOW)
@@ -289,3 +289,16 @@ async def test_in_a_group_each_message_names_its_sender(tmp_path: Path) -> None:
 async def test_a_head_that_the_model_copies_is_taken_off(tmp_path: Path) -> None:  # BO-121
     async with engine(tmp_path, lambda body: say("[Fri 2027-01-15 08:00 +00:00] Good morning.")) as world, world.running():
         assert await world.desk.ask("hello") == "Good morning."
+
+
+@pytest.mark.asyncio
+async def test_a_clock_that_goes_on_changes_nothing_in_front_of_the_messages(tmp_path: Path) -> None:  # P29, BO-028
+    clock = Clock()
+    async with engine(tmp_path, provider="anthropic", clock=clock) as world, world.running():
+        for seconds in (0, 70, 600):
+            clock.at = START + seconds
+            await world.desk.ask("what time is it?")
+        assert len({json.dumps([body["tools"], body["system"]]) for body in world.replies}) == 1
+        first, second, third = (spoken(body) for body in world.replies)
+        assert json.dumps(first[0]).split("cache_control")[0] == json.dumps(second[0]).split("cache_control")[0]
+        assert [words_of(message) for message in third[:2]] == [words_of(message) for message in second[:2]]

@@ -362,3 +362,30 @@ async def test_what_was_quoted_is_an_answer_to_nobody(tmp_path: Path) -> None:  
         assert block.count("⟦/recalled⟧") == block.count("⟦recalled") == block.count(OTHER) == 1
         assert block.rstrip().endswith("⟦/recalled⟧")
         assert all(line.startswith(("> ", "[", "⟦", OTHER)) for line in block.splitlines() if line.strip())
+
+
+@pytest.mark.asyncio
+async def test_whatever_is_recalled_all_in_front_of_the_last_marker_of_the_system_prompt_stays(tmp_path: Path) -> None:  # P29, BO-030
+    clock = Clock()
+    async with engine(tmp_path, quiet, provider="anthropic", clock=clock) as world:
+        world.compression(keep_recent=2)
+        async with world.running():
+            for fact in ("My locker code is 5512.", "The boat is moored at pier nineteen.", "The piano tuner is Mrs Oduya."):
+                await world.desk.ask(fact)
+                await fresh(world)
+            for _ in range(3):
+                await world.desk.ask("just talking")
+            await world.desk.ask("/compact")
+            asked = len(world.replies)
+            for question in ("what was my locker code?", "where is the boat moored?", "who is the piano tuner?"):
+                clock.at += 7_200  # behind an expired cache a block is replaced freely
+                await world.desk.ask(question)
+            stable, recalled = set(), set()
+            for body in world.replies[asked:]:
+                last = max(index for index, block in enumerate(body["system"]) if "cache_control" in block)
+                stable.add(json.dumps([body["tools"], body["system"][: last + 1]]))
+                recalled.add(json.dumps(body["system"][last + 1 :]))
+            assert len(stable) == 1
+            assert not [fact for fact in ("5512", "nineteen", "Oduya") if any(fact in block for block in stable)]
+            assert len(recalled) == 3
+            assert all(any(fact in block for block in recalled) for fact in ("5512", "nineteen", "Oduya"))
