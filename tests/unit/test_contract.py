@@ -1,5 +1,7 @@
 """What is never committed as a summary, what has to stand in it, and what leaves first."""
 
+from dataclasses import replace
+
 import pytest
 
 from clew.context.contract import SHORT_SUMMARY, Index, binding, fitted, must, refusal, room
@@ -208,6 +210,27 @@ def test_the_kind_that_a_summariser_claims_does_not_decide_who_leaves() -> None:
     rule = Entry("fact", "Never ring the bell after nine without asking me.", speaker="Ada", date=START, number=2)
     assert binding(chatter, START) < binding(rule, START)
     assert must(chatter)
+
+
+def test_the_goal_weighs_more_than_its_words_until_its_day_has_come() -> None:  # P17 P18
+    goal = Entry("goal", "All photos are to be at home before 2 June.", speaker="Ada", date=START, number=1, places=(2,))
+    late = replace(goal, places=(90,))
+    assert binding(goal, START) > binding(late, START)
+    assert binding(goal, START + 30 * DAY) == binding(late, START + 30 * DAY)
+
+
+def test_an_entry_that_is_too_long_for_the_room_left_does_not_keep_a_short_one_out() -> None:
+    cost = {1: 10, 2: 30, 3: 10}
+    entries = [Entry("fact", "x", number=number) for number in cost]
+    room = 20 + estimate("## Facts and identifiers\n")
+    fits = fitted(entries, room, lambda entry: cost[entry.number], lambda entry: 9 - entry.number)
+    assert [entry.number for entry in fits.kept] == [1, 3]
+
+
+def test_a_line_binds_as_its_weightiest_part() -> None:  # P17
+    texts = [f"The code of locker {number} is QX-{4000 + number}." for number in range(60)]
+    ledger, _ = revise((), heard(said(*texts, f"My number is 0664 118 70 25. {RULE}")), "=", size=Size(500))
+    assert f"My number is 0664 118 70 25. {RULE}" in [entry.text for entry in ledger]
 
 
 def test_what_leaves_is_listed_with_its_sources() -> None:  # P21

@@ -12,7 +12,7 @@ from clew.context.evidence import Claim, Evidence, holds, normal, sources
 from clew.context.grounding import BINDING, word_for_word
 from clew.context.ledger import Entry, Kind, section
 from clew.context.steps import Steps
-from clew.context.survival import Statement, weight_of
+from clew.context.survival import OPENING, Statement, weight_of
 from clew.context.tokens import estimate
 from clew.context.weighing import MUST
 
@@ -143,21 +143,23 @@ def enforced(
     return Enforced(result, weights)
 
 
-def joined(entries: Mapping[int, Entry], fresh: Container[int], weight: Callable[[Entry], int]) -> tuple[Entry, ...]:
+def joined(entries: Mapping[int, Entry], fresh: Container[int], weights: Mapping[int, int]) -> tuple[tuple[Entry, ...], dict[int, int]]:
     """The entries, those new ones that must survive and stand on one message in one line where they may share it: a line's head is dear.
 
-    fresh: the numbers of new entries. weight: how much an entry binds.
+    fresh: the numbers of new entries. weights: how much each binds, by its number; in those returned a line binds as its weightiest part.
     """
     result: list[Entry] = []
+    bound = dict(weights)
     open_line = False
     for entry in entries.values():
-        new = entry.number in fresh and weight(entry) >= MUST
+        new = entry.number in fresh and weights[entry.number] >= MUST
         if new and open_line and _share(result[-1], entry):
             last = result.pop()
+            bound[last.number] = max(bound[last.number], weights[entry.number])
             entry = replace(last, kind=entry.kind if last.kind == "fact" else last.kind, text=f"{last.text} {entry.text}")
         result.append(entry)
         open_line = new
-    return tuple(result)
+    return tuple(result), bound
 
 
 def _share(last: Entry, entry: Entry) -> bool:
@@ -194,6 +196,8 @@ BINDING_KINDS: frozenset[Kind] = frozenset(
     }
 )
 """Kinds that have to survive whatever their words say: the summariser may know better. Which of them leave first is told by the words."""
+GOAL = 24
+"""What a goal that was told at the beginning weighs more."""
 FADING, MOST_FADED = 2 * 86_400.0, 20
 """Seconds in which a guess or an error loses a point, and how many it loses at most."""
 LEAST = 12
@@ -218,9 +222,10 @@ def fitted(entries: Sequence[Entry], budget: int, cost: Callable[[Entry], int], 
     total = 0
     for entry in sorted(entries, key=lambda each: (weight(each), each.date, each.number), reverse=True):
         title = section(entry)
-        total += cost(entry) + (0 if title in titles else estimate(f"## {title}\n"))
-        if total > budget:
-            break
+        needed = cost(entry) + (0 if title in titles else estimate(f"## {title}\n"))
+        if total + needed > budget:
+            continue
+        total += needed
         kept.add(entry.number)
         titles.add(title)
     return Fitted(tuple(entry for entry in entries if entry.number in kept), tuple(entry for entry in entries if entry.number not in kept))
@@ -240,7 +245,15 @@ def binding(entry: Entry, now: float, weight: int | None = None) -> int:
         return weight
     weight = weight_of(entry.text, entry.speaker, entry.date, now)
     weight = max(weight, LEAST) if entry.kind in BINDING_KINDS else weight
-    return weight - _faded(entry, now)
+    return weight + _aim(entry, now) - _faded(entry, now)
+
+
+def _aim(entry: Entry, now: float) -> int:
+    """What the goal of a session weighs more than its words, as long as its day has not come: by themselves they do not tell it."""
+    if entry.kind != "goal" or not entry.places or entry.places[0] > OPENING:
+        return 0
+    then, today = (weight_of(entry.text, entry.speaker, entry.date, at) for at in (entry.date, now))
+    return GOAL if today >= then else 0
 
 
 def _faded(entry: Entry, now: float) -> int:

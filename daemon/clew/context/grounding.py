@@ -120,7 +120,7 @@ def _dated(entry: Entry, source: Statement, cited: Sequence[Said]) -> Entry:
 
 def _kind(entry: Entry, source: Statement) -> Kind:
     """The entry's kind, unless its source binds more than that, or a constraint binds to nothing."""
-    if entry.kind in _FACTS and source.kind in ("constraint", "correction"):
+    if entry.kind in _FACTS and source.kind in ("constraint", "correction", "goal"):
         return source.kind
     return source.kind if entry.kind == "constraint" and not source.does & BINDING else entry.kind
 

@@ -99,13 +99,9 @@ def revising(
         yield
     revised = yield from contract.enforced(draft.entries, draft.fresh, draft.free, draft.claims, draft.evidence)
     now = max((each.at for each in heard.said), default=0.0)
-
-    def weight(entry: Entry) -> int:
-        return contract.binding(entry, now, revised.weights.get(entry.number))
-
-    fresh = revised.entries.keys() - {entry.number for entry in ledger}
-    entries = contract.joined(revised.entries, fresh, weight) or _glimpse(heard.said, size)
-    fits = _fitted(entries, size, weight)
+    weights = {number: contract.binding(entry, now, revised.weights.get(number)) for number, entry in revised.entries.items()}
+    entries, weights = contract.joined(revised.entries, revised.entries.keys() - {entry.number for entry in ledger}, weights)
+    fits = _fitted(entries or _glimpse(heard.said, size), size, lambda entry: weights.get(entry.number, 0))
     yield
     return _numbered(ledger, fits.kept), draft.report(fits)
 

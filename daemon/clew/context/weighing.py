@@ -28,8 +28,8 @@ _ACTS: tuple[tuple[int, Kind, int], ...] = (
     (phrases.PREFERENCE, "preference", 11),
     (phrases.PROHIBITION << phrases.HINT, "constraint", 10),
     (phrases.OPEN, "question", 8),
-    (phrases.GOAL, "goal", 8),
-    (phrases.DUTY << phrases.HINT, "constraint", 6),
+    (phrases.GOAL, "goal", 26),
+    (phrases.DUTY << phrases.HINT, "constraint", 8),
     (phrases.CORRECTION << phrases.HINT, "correction", 4),
     (phrases.DECISION << phrases.HINT, "decision", 4),
     (phrases.LIMITS << phrases.HINT, "constraint", 3),
@@ -68,7 +68,7 @@ _EXACT: dict[IdentifierKind, int] = {
     "time": 18,
     "number": 14,
     "word": 8,
-    "quote": 6,
+    "quote": 14,
     "name": 4,
 }
 _LONG_NUMBER = 26
