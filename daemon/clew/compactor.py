@@ -13,6 +13,7 @@ from clew.budget import cost, numbers, summary_tokens
 from clew.clock import Time, new_id
 from clew.compacted import EXTRACT, Made, began, shorten_row, summary_row
 from clew.config import Compression, Price
+from clew.config.prices import price_of
 from clew.context import ledger as ledgers
 from clew.context import prompt
 from clew.context.boundaries import boundary_cut
@@ -281,7 +282,7 @@ class Compactor:
         work = await self._work(rows, messages, cut)
         read, cached = self._read_tokens(work), work.behind.read if work.behind else 0
         written = min(work.summary_tokens, summary + sum(sizes[: cut.index]))
-        price = self._prices.get(self._provider.model)
+        price = price_of(self._provider.kind, self._provider.model, self._prices)
         spent = cost(price, Usage(read - cached, written, cache_read=cached)) if price else None
         after = written + sum(sizes[cut.index :])
         return Preview(cut.index, len(messages) - cut.index, summary + sum(sizes), after, (read, written), spent)
@@ -360,7 +361,7 @@ class Compactor:
     async def _commit(self, work: "_Work", cut: Cut, ledger: Ledger, report: Report, spent: Spent, started: float) -> Outcome:
         calls = spent.calls
         seconds = round(self._time.steady() - started, 3)
-        price = self._prices.get(self._provider.model)
+        price = price_of(self._provider.kind, self._provider.model, self._prices)
         made = Made(
             rows=work.rows,
             cut=cut,

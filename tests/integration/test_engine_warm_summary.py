@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from clew.config import Price
 from clew.recall import SessionView
 from clew.tools import ToolContext
 from tests.emulators.anthropic_cache import Accounting
@@ -197,15 +196,16 @@ async def test_words_beside_a_call_are_taken_for_the_answer(tmp_path: Path) -> N
 
 @pytest.mark.asyncio
 async def test_a_preview_reckons_with_the_cache(tmp_path: Path) -> None:  # P24
-    async with warm(tmp_path) as world:
-        world.config = world.config.model_copy(update={"prices": {"claude-sonnet-5-5": Price(input=2, output=10, cache_read=0.2)}})
-        async with world.running():
-            for n in range(8):
-                await world.desk.ask(f"message {n}, {LONG}")
-            preview = await world.service.compactor.preview(await world.session())
-            read, written = preview.call_tokens
-            assert preview.cost is not None
-            assert preview.cost < (2 * read / 2 + 10 * written) / 1e6
+    async with warm(tmp_path) as world, world.running():
+        for n in range(8):
+            await world.desk.ask(f"message {n}, {LONG}")
+        preview = await world.service.compactor.preview(await world.session())
+        read, written = preview.call_tokens
+        assert preview.cost is not None
+        assert preview.cost < (2 * read / 2 + 10 * written) / 1e6
+        await world.desk.ask("/compact")
+        (done,) = await world.store.compactions(await world.session())
+        assert 0 < json.loads(done.report)["cost"] < (2 * read + 10 * written) / 1e6
 
 
 def assert_own_prompt(body: JsonObject) -> None:
