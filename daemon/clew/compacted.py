@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from typing import Any
 
 from clew.context import ledger as ledgers
@@ -136,8 +137,13 @@ def _tokens(summary: Compaction | None, messages: Sequence[Rendered]) -> int:
 
 def covered(compaction: Compaction) -> Covered:
     """What a compaction's summary stands for."""
-    report = json.loads(compaction.report)
-    return Covered(report["total"], report["first_at"], report["last_at"])
+    return _covered(compaction.report)
+
+
+@lru_cache(maxsize=64)
+def _covered(report: str) -> Covered:
+    told = json.loads(report)
+    return Covered(told["total"], told["first_at"], told["last_at"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,8 @@ class ModelCaller:
         what it was taken for, where its reported size is to teach something (`ModelCall.estimated`).
         """
         request, mended = rules.mended(marks.request)
-        marks = replace(marks, request=request)
+        if mended:
+            marks = replace(marks, request=request)
         if repairs or mended:
             await self._tell(session, (*repairs, *mended))
         stop = stop or Stop()

@@ -108,13 +108,13 @@ class Prompter:
 
     def _asking(self, claim: Claim, rows: ViewRows, keep: bool, limit: int, now: float) -> SessionView:
         said = [message for message in rows.messages if message.role == "user"]
-        before = [message.text for message in said if message.seq < claim.first_seq]
+        before = [message for message in said if message.seq < claim.first_seq]
         return SessionView(
             session=claim.session,
             address=str(claim.address),
             after_seq=rows.to_seq,
             text="\n".join(message.text for message in said if message.seq >= claim.first_seq),
-            previous=tuple(before[-PREVIOUS:]),
+            previous=tuple(message.text for message in before[-PREVIOUS:]),
             names=tuple(dict.fromkeys(message.sender_name for message in said if message.sender_name)),
             zone=self.zone(claim)[0],
             state=rows.prompt if keep else replace(rows.prompt, recall="", excerpts="[]"),

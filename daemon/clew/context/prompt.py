@@ -46,11 +46,15 @@ class Covered:
 
     def line(self, zone: tzinfo) -> str:
         """How the model learns that something was compacted, and how to open it."""
-        first, last = (f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}" for at in (self.first_at, self.last_at))
         return (
-            f"[{self.messages} messages between {first} and {last} were compacted into the summary; "
-            "session_search finds and session_open opens them.]"
+            f"[{self.messages} messages between {_minute(self.first_at, zone)} and {_minute(self.last_at, zone)} were compacted into"
+            " the summary; session_search finds and session_open opens them.]"
         )
+
+
+@lru_cache(maxsize=1024)
+def _minute(at: float, zone: tzinfo) -> str:
+    return f"{datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +232,10 @@ def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str], *, 
     for _, prefix in marked:
         place, block = prefix.place
         if prefix.segment == "messages":
-            changed[place] = replace(changed[place], marked=(*changed[place].marked, block))
+            message = changed[place]
+            changed[place] = PromptMessage(message.role, message.blocks, (*message.marked, block), message.recall)
         else:
-            system[place] = replace(system[place], marked=True)
+            system[place] = SystemBlock(system[place].kind, system[place].text, marked=True)
     return Marks(replace(request, system=tuple(system), messages=tuple(changed)), marked)
 
 
