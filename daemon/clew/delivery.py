@@ -19,7 +19,12 @@ from clew.transport import Address, Delivery, Preview, Refused, Retry, Sent, Tra
 log = structlog.get_logger()
 
 SIDE_BY_SIDE = 8
-"""Chats of one transport that are served at the same time."""
+"""Chats of one transport that are served at the same time, those that hang apart."""
+HANGS_AFTER, HANGING = 2.0, 256
+"""Seconds after which a send leaves its place to another chat, and how many of a transport may go on so."""
+BROKEN = 10
+"""Tries, over some minutes, after which a delivery that the adapter fails at for a reason of its own is given up: its chat has
+others waiting."""
 RETRY_BASE, RETRY_CAP = 1.0, 300.0
 """Seconds; the first and the longest wait before a delivery is tried again."""
 SEND = 120.0
@@ -49,7 +54,7 @@ class Delivering:
         self._time = time
         self._metrics = metrics
         self._owner = owner
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], asyncio.TimerHandle | None] = {}  # None: it hangs, and has no place any more
         self._claiming: Claiming | None = None
         self._room = asyncio.Semaphore(SIDE_BY_SIDE)
         self._up = False
@@ -113,7 +118,7 @@ class Delivering:
             self._room.release()
             return
         task = asyncio.create_task(self._send(delivery), name=f"send.{delivery.id}")
-        self._tasks.add(task)
+        self._tasks[task] = asyncio.get_running_loop().call_later(HANGS_AFTER, self._give_place, task)
         task.add_done_callback(self._ended)
 
     async def _claimed(self) -> None:
@@ -121,9 +126,15 @@ class Delivering:
         if self._claiming is not None:
             await asyncio.wait((self._claiming,))
 
+    def _give_place(self, task: asyncio.Task[None]) -> None:
+        if len(self._tasks) < HANGING:
+            self._tasks[task] = None
+            self._room.release()
+
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._room.release()
+        if timer := self._tasks.pop(task):
+            timer.cancel()
+            self._room.release()
 
     async def _send(self, delivery: Delivery) -> None:
         logger = log.bind(transport=self._name, address=str(delivery.address), id=delivery.id, session=delivery.session, turn=delivery.turn)
@@ -146,8 +157,13 @@ class Delivering:
             result = await self._resolved(delivery, f"the transport did not answer within {SEND:.0f} s")
             logger.warning("outbox.unknown", reason=result.reason, state=result.state)
         except Exception as error:
-            result = self._again(delivery, f"{type(error).__name__}: {error}", None)
-            logger.warning("outbox.retry", reason=result.reason, attempt=delivery.attempt)
+            reason = f"{type(error).__name__}: {error}"
+            if delivery.attempt < BROKEN:
+                result = self._again(delivery, reason, None)
+                logger.warning("outbox.retry", reason=reason, attempt=delivery.attempt)
+            else:
+                result = Settlement("dead", reason=reason)
+                logger.error("outbox.dead", reason=reason, attempt=delivery.attempt)
         await patiently(lambda: self._store.settle(delivery, result, self._time.wall()))
 
     def _again(self, delivery: Delivery, reason: str, after: float | None) -> Settlement:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from clew import delivery as sending
 from clew.errors import ClewError
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Preview, Refused, Retry, Sent, Typing, Unknown
 from tests.emulators.scripts import last_user_text, say
@@ -210,6 +211,39 @@ async def test_a_delivery_that_is_refused_for_ever_is_dead_and_shown(tmp_path: P
         (dead,) = await world.store.outbox(("dead",))
         assert dead["reason"] == "the chat is gone"
         assert [line["log_level"] for line in logs if line["event"] == "outbox.dead"] == ["error"]
+
+
+@pytest.mark.asyncio
+async def test_chats_that_hang_hold_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # P43
+    monkeypatch.setattr(sending, "HANGS_AFTER", 0.05)
+    hanging = [f"ada/{number}" for number in range(3 * sending.SIDE_BY_SIDE)]
+    async with engine(tmp_path) as world, world.running():
+        for chat in hanging:
+            world.desk.stuck[f"desk:{chat}"] = asyncio.Event()
+        waiting = [world.desk.message("hello", chat) for chat in hanging]
+        for message in waiting:
+            await world.desk.accept(message)
+        await world.desk.until(lambda: len(world.desk.tries) == len(hanging))
+        assert "and I" in await world.desk.ask("and I?", "bob")
+        for event in world.desk.stuck.values():
+            event.set()
+        for message in waiting:
+            await world.desk.until(lambda message=message: len(world.desk.answers(message)) == 1)  # type: ignore[misc]
+        await world.idle()
+        assert len(world.desk.tries) == len(hanging) + 1
+
+
+@pytest.mark.asyncio
+async def test_a_reply_that_its_adapter_always_breaks_on_is_given_up_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # P43
+    monkeypatch.setattr(sending, "RETRY_BASE", 0.001)
+    async with engine(tmp_path) as world, world.running():
+        world.desk.faults["desk:ada"] = [KeyError("emoji")] * sending.BROKEN
+        await world.desk.accept(world.desk.message("hello"))
+        assert "and again" in await world.desk.ask("and again")
+        (dead,) = await world.store.outbox(("dead",))
+        assert dead["reason"] == "KeyError: 'emoji'"
+        assert dead["attempts"] == sending.BROKEN
 
 
 @pytest.mark.asyncio
