@@ -31,6 +31,7 @@ from clew.context.view import Rendered, window
 from clew.messages import Text, Usage
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent
+from clew.offering import offers
 from clew.prompting import Behind, Prompter
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
@@ -81,6 +82,7 @@ class Compactor:
     """Compacts sessions. provider: the session's own model or the configured summariser; own: the session's own model.
 
     prompter: what makes the requests of the session's replies; None where there are none whose cached prefix a summary could share.
+    offering: lasting facts that a summary has no room for are noted.
     running: sessions of which a background compaction is in flight.
     """
 
@@ -97,6 +99,7 @@ class Compactor:
         prices: Mapping[str, Price],
         known: Collection[str] = (),
         prompter: Prompter | None = None,
+        offering: bool = False,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -109,6 +112,7 @@ class Compactor:
         self._prices = prices
         self._known = known
         self._prompter = prompter
+        self._offering = offering
         self._reached = 0.0  # the midnight of the day on which it was said that the day's tokens are spent
         self.running: set[str] = set()  # sessions that are compacted in the background
 
@@ -379,7 +383,8 @@ class Compactor:
             instructions=work.instructions,
         )
         new = await asyncio.to_thread(summary_row, made, new_id(), self._time.wall(), self._zone, self._known)
-        if not await self._store.compact(new.parent, new, calls, tip=work.replaces, cache=spent.cache):
+        offered = await offers(self._store, report.dropped) if self._offering else ()
+        if not await self._store.compact(new.parent, new, calls, tip=work.replaces, cache=spent.cache, offered=offered):
             return Outcome("lost")
         log.info("agent.compressed", session=new.session, messages=new.messages, covered=new.covered, trigger=new.trigger, seconds=seconds)
         return Outcome("done", new.messages, new.covered)

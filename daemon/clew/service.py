@@ -133,6 +133,7 @@ class Service:
             config.prices,
             config.secrets(),
             self.prompter,
+            offering=agent.notes.enabled,
         )
         self._lineups.hold(lineup, self.compactor)  # whoever works with these providers has the compactor that was made with them
         self.threads = Threads(store, agent.compression, providers[0], self.time)

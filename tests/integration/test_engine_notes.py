@@ -15,7 +15,7 @@ from clew.transport import Address, Inbound
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply
-from tests.integration.engine import START, Clock, World, calling, engine, spoken, system_text
+from tests.integration.engine import START, Clock, World, assistant, calling, engine, spoken, system_text, user
 
 HOUR = 3600.0
 
@@ -305,3 +305,24 @@ async def test_the_notes_are_the_same_to_the_byte_after_a_restart(tmp_path: Path
     database = sqlite3.connect(tmp_path / "clew.db")
     assert database.execute("SELECT count(*) FROM note_changes").fetchone() == (2,)
     database.close()
+
+
+@pytest.mark.asyncio
+async def test_what_a_summary_has_no_room_for_is_noted(tmp_path: Path) -> None:  # P15, P39
+    rules = [user(f"Never deploy service number {n} to the cluster eu-{n} without asking team {n} first.") for n in range(40)]
+    talk = [user("I prefer oat milk in my coffee."), assistant("Good to know.")]
+    for each in rules:
+        talk += [each, assistant("Understood.")]
+    async with engine(tmp_path, quiet) as world:
+        world.compression(summary_tokens=300, keep_recent=2)
+        async with world.running():
+            session = await world.seed(*talk)
+            assert (await world.service.compactor.compact(session, "command")).state == "done"
+            summary = (await world.store.view(session)).compaction
+            assert summary is not None
+            assert "oat milk" not in summary.text
+            [entity] = (await world.store.notes.listing(Where(person="ada"), "user", START)).entities
+            assert [fact.text for fact in entity.facts] == ["I prefer oat milk in my coffee."]
+            assert entity.facts[0].source
+            await world.desk.ask("hello")
+            assert "- I prefer oat milk in my coffee. (" in prompt(world)

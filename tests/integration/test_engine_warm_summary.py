@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from clew.recall import SessionView
+from clew.store.notes import By, PutPreference, Where
 from clew.tools import ToolContext
+from clew.transport import Address, Inbound
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply
@@ -213,3 +215,21 @@ def assert_own_prompt(body: JsonObject) -> None:
     assert "cache_control" not in json.dumps(body)
     assert len(body["messages"]) == 1
     assert "You keep the running summary" in system_text(body)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("elsewhere", [True, False])
+async def test_no_notes_are_in_front_of_it_that_the_sessions_own_chat_may_not_see(tmp_path: Path, elsewhere: bool) -> None:  # P33, P39
+    async with warm(tmp_path) as world:
+        world.compression(trigger_messages=15, keep_recent=4)
+        world.agent(recall=world.config.agent.recall.model_copy(update={"enabled": False}))
+        async with world.running():
+            edit = PutPreference("style", "secretly short")
+            await world.store.notes.change(Where(person="ada"), "user", [edit], By(hand=True), START)
+            if elsewhere:
+                await world.desk.ask("hello", "room", sender="bob", direct=False)
+                session = await world.session("room")
+                await world.store.join_chat(Inbound("", Address("desk", "ada"), "ada", ""), "ada", session, START)
+            reply, summary, _ = await compacted(world)
+            assert "secretly short" in system_text(reply)
+            assert ("secretly short" in json.dumps(summary)) != elsewhere

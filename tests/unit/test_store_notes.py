@@ -27,6 +27,7 @@ from clew.store.notes import (
     PutPreference,
     PutRelation,
     Where,
+    reading,
     verbs,
 )
 from clew.store.sqlite import SqliteStore
@@ -402,6 +403,8 @@ async def test_who_may_see_what(tmp_path: Path) -> None:  # P33, P39
         await turn(store, "2", "hello", "hi", "bob")
         await turn(store, "3", "hello", "hi", "team", sender="ada", direct=False)
         here, group = Where(address="desk:ada"), Where(address="desk:team")
+        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+        database.execute("UPDATE chats SET person = 'ada' WHERE direct = 0")  # whoever wrote there first, it is a group
         for kind in ("user", "cross", "project"):
             await store.notes.change(here, kind, [PutFact("Ana", f"{kind} secret")], MODEL, NOW)
         assert {each.scope for each in await store.notes.search(here, "secret", 10, NOW)} == {"user", "cross", "project"}
@@ -409,10 +412,16 @@ async def test_who_may_see_what(tmp_path: Path) -> None:  # P33, P39
         for other in (group, BOB, Where(address="desk:bob"), Where(address="desk:nobody"), Where(project="desk:team")):
             assert await store.notes.search(other, "secret", 10, NOW) == ()
             assert await store.notes.open(other, ["Ana"], NOW) == ()
+        for chat in ("desk:team", "desk:bob"):
+            assert (await store._db.read(reading.standing, chat, PromptState(), NOW)).breaks == {}
         with pytest.raises(UsageError, match="no user notes here"):
             await store.notes.change(group, "user", [PutEntity("Ana")], MODEL, NOW)
         with pytest.raises(UsageError, match="no user notes here"):
             await store.notes.change(Where(address="desk:nobody"), None, [PutEntity("Ana")], MODEL, NOW)
+        await note(store, PutFact("Bo", "bobs secret"), where=BOB)
+        database.execute("UPDATE notes_fts SET scope = (SELECT scope FROM notes_fts LIMIT 1)")  # an index that is wrong shows nothing more
+        database.close()
+        assert "Bo" not in await names(store, "secret")
 
 
 @pytest.mark.asyncio
@@ -431,8 +440,6 @@ async def test_chats_of_a_project_share_its_notes(tmp_path: Path) -> None:  # P3
 
 @pytest.mark.asyncio
 async def test_what_a_turn_is_told_costs_nothing_while_nothing_changes(tmp_path: Path) -> None:  # P29, P39
-    from clew.store.notes import reading
-
     async with opened(tmp_path) as store:
         claimed = await turn(store, "1", "hello", "hi")
         assert claimed.notes.notes is None

@@ -55,6 +55,7 @@ from clew.store import (
 from clew.store.changes import Changes
 from clew.store.database import Database
 from clew.store.indexing import Indexer
+from clew.store.notes import Offer, offers
 from clew.store.notes import scopes as note_scopes
 from clew.store.notes.door import NotesDoor
 from clew.store.port import Store
@@ -200,9 +201,23 @@ class SqliteStore(Store):
         return await self._db.read(compactions.before_summary, session)
 
     async def compact(
-        self, parent: str | None, new: Compaction, calls: Sequence[ModelCall], tip: str | None = None, cache: Sequence[CacheEntry] = ()
+        self,
+        parent: str | None,
+        new: Compaction,
+        calls: Sequence[ModelCall],
+        tip: str | None = None,
+        cache: Sequence[CacheEntry] = (),
+        offered: Sequence[Offer] = (),
     ) -> bool:
-        done = await self._db.write(compactions.commit, parent, new, calls, tip, cache)
+        """Commit a compaction if `parent` is still the newest one, and note what is `offered` of what it lets go."""
+
+        def both(db: sqlite3.Connection) -> bool:
+            done = compactions.commit(db, parent, new, calls, tip, cache)
+            if done and offered:
+                offers.take(db, new.session, offered, new.created, self._known)
+            return done
+
+        done = await self._db.write(both)
         if done:
             self._prefixes.add(cache)
         return done

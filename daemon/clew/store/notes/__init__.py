@@ -133,6 +133,17 @@ class NoteEffect:
 
 
 @dataclass(frozen=True, slots=True)
+class Offer:
+    """A fact that a person said of themselves. source: the message; at: when it was written, seconds since the epoch, UTC."""
+
+    person: str
+    name: str
+    text: str
+    source: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """What is known where a turn is answered, beside what its session's prompt shows. notes: None where the prompt shows just that.
 
