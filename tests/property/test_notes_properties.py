@@ -43,7 +43,7 @@ def test_the_block_keeps_its_bounds_and_is_the_same_every_time(known: Notes, cha
 @given(notes)
 def test_with_room_enough_everything_stands_in_it(known: Notes) -> None:  # P40
     made = block(known, budget_chars=100_000, limit_tokens=100_000, zone=UTC)
-    told = [f"- {each.key}: {each.value}" for each in known.preferences]
+    told = [f"- {each.key}: {each.value}" for each in {each.key: each for each in known.preferences}.values()]
     told += [fact.words() for entity in known.entities for fact in entity.facts]
     assert all(each in made.text for each in told)
     assert all(entity.name in made.text for entity in known.entities)
@@ -56,7 +56,7 @@ def test_no_text_can_pass_for_a_line_of_another(known: Notes) -> None:  # P34
     """Every fact and every preference is one line that begins with a dash; so is nothing else."""
     made = block(known, budget_chars=100_000, limit_tokens=100_000, zone=UTC).text
     if made:
-        count = len(known.preferences) + sum(len(each.facts) for each in known.entities)
+        count = len({each.key for each in known.preferences}) + sum(len(each.facts) for each in known.entities)
         headings = [each.heading for each in known.entities if each.facts]
         dashed = sum(line.startswith("- ") for line in made.split("\n")) - sum(each.startswith("- ") for each in headings)
         assert dashed == count

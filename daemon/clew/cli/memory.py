@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import click
 
 from clew.cli.client import connected, running
-from clew.cli.options import asynchronous, config_option, json_option, local, settings, zone, zone_name
+from clew.cli.options import asynchronous, config_option, json_option, local, log_to_stderr, settings, zone, zone_name
 from clew.cli.output import harmless, nothing, print_json, print_table
 from clew.cli.reading import reading, store_path
 from clew.clock import Time
@@ -101,6 +101,7 @@ async def _given(config: Config, whose: dict[str, Any]) -> str:
 
     if not store_path(config).exists():
         return ""
+    log_to_stderr(config, "warning")
     lineups = Lineups()
     async with reading(config) as store:
         where = await _where(config, store, whose)
