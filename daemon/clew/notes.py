@@ -1,14 +1,13 @@
 """The notes in the prompt: what stands there, and when that gives way to what is known by now."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from clew.config import Notes as Settings
 from clew.context.notes import Block, block
 from clew.store import PromptState
-from clew.store.notes import Standing, Where
+from clew.store.notes import Standing, Where, still_stands
 from clew.store.sqlite import SqliteStore
 
 
@@ -40,28 +39,15 @@ async def noted(
     if not standing.breaks and not state.notes_key:
         return state
     bounded = state.notes_key.partition("\n")[2]
-    stands = _stands(scopes_shown(state), standing.breaks) and bounded in ("", bounds.key)
+    stands = still_stands(state.notes_key, standing.breaks) and bounded in ("", bounds.key)
     expired = state.notes_until is not None and now >= state.notes_until
     if stands and not expired and (state.notes_version == standing.version or not free):
         return state
-    if standing.notes is None:  # the bounds have changed, and not the notes
+    if standing.notes is None:
         standing = await store.notes.standing(where, now)
     made = made_of(standing, bounds)
     key = f"{json.dumps(dict(standing.breaks), ensure_ascii=False)}\n{bounds.key}"
     return replace(state, notes=made.text, notes_key=key, notes_version=standing.version, notes_until=made.until)
-
-
-def scopes_shown(state: PromptState) -> dict[str, int]:
-    """Whose notes stand in a session's prompt, and how often something had broken in each of these scopes."""
-    shown: dict[str, int] = json.loads(state.notes_key.partition("\n")[0] or "{}")
-    return shown
-
-
-def _stands(shown: Mapping[str, int], now: Mapping[str, int]) -> bool:
-    """Whether what is shown may be seen here and still holds: nothing broke in its scopes, nor was anything else changed by hand."""
-    return all(now.get(scope) == count for scope, count in shown.items()) and not any(
-        count for scope, count in now.items() if scope not in shown
-    )
 
 
 def made_of(standing: Standing, bounds: Bounds) -> Block:

@@ -18,11 +18,11 @@ from clew.context.tokens import estimate
 from clew.context.view import Rendered
 from clew.messages import Text
 from clew.model_call import TTL_SECONDS
-from clew.notes import Bounds, noted, scopes_shown
+from clew.notes import Bounds, noted
 from clew.providers import Limits, PromptMessage, Provider, Request, ToolSpec
 from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json
 from clew.store import Claim, PromptState, Reader, Recalled, ViewRows
-from clew.store.notes import Where
+from clew.store.notes import Where, shown_scopes
 from clew.store.sqlite import SqliteStore
 
 log = structlog.get_logger()
@@ -160,7 +160,7 @@ class Prompter:
             return None
         limits = await provider.limits()
         reader = await self._store.reader(rows.session)
-        if rows.prompt.notes and not reader.scopes.issuperset(scopes_shown(rows.prompt)):
+        if rows.prompt.notes and not reader.scopes.issuperset(shown_scopes(rows.prompt.notes_key)):
             return None
         request = self._request(reader, rows, demoted, replace(rows.prompt, recall=""), provider, limits)
         said = (*request.messages, PromptMessage("user", (Text(words),)))

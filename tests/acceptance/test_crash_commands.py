@@ -24,7 +24,7 @@ from tests.servers import Mosquitto, free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.mosquitto, pytest.mark.asyncio, pytest.mark.timeout(300)]
 
-COMMANDS = ("/compact", "/undo", "/undo compaction", "/pin", "/unpin")
+COMMANDS = ("/compact", "/undo", "/undo compaction", "/pin", "/unpin", "/memory set style short", "/memory clear tone", "/memory undo")
 END = "committed settle"
 
 
@@ -34,11 +34,13 @@ def answer(body: JsonObject) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is left behind: of each compaction whether it was undone, the messages pinned and taken back, the command's answers."""
+    """What is left behind: of each compaction whether it was undone, the messages pinned and taken back, the preferences with the number
+    of changes of the notes, the command's answers."""
 
     compactions: tuple[bool, ...]
     pins: tuple[str, ...]
     taken_back: tuple[str, ...]
+    notes: tuple[str, ...]
     answers: tuple[str, ...]
 
 
@@ -69,12 +71,12 @@ class House:
         return path
 
     async def begin(self) -> None:
-        """The thread: a compaction, two messages pinned, and what was said since."""
+        """The thread: a compaction, two messages pinned, a preference, and what was said since."""
         folder = self.folder / "begun"
         folder.mkdir()
         async with running(read(self.config(folder))) as clew:
             await until(lambda: clew.service.transports["mqtt"].up)
-            for number, text in enumerate(("one", "/pin", "two", "/pin", "three", "/compact", "four", "five")):
+            for number, text in enumerate(("one", "/pin", "two", "/pin", "three", "/compact", "four", "/memory set tone calm", "five")):
                 await self.ada.ask(f"begun{number}", text)
 
     async def killed_at(self, command: str, at: str = "") -> tuple[State, list[str]]:
@@ -105,6 +107,12 @@ class House:
                 compactions=tuple(undone is not None for (undone,) in db.execute("SELECT undone_at FROM compactions ORDER BY rowid")),
                 pins=tuple(each for (each,) in db.execute("SELECT message FROM pins ORDER BY message")),
                 taken_back=tuple(each for (each,) in db.execute("SELECT message FROM retractions ORDER BY message")),
+                notes=tuple(
+                    each
+                    for (each,) in db.execute(
+                        "SELECT key || value FROM preferences UNION ALL SELECT 'change' || id FROM note_changes ORDER BY 1"
+                    )
+                ),
                 answers=tuple({reply["id"]: reply["text"] for reply in self.ada.to(identifier)}.values()),
             )
 
@@ -120,7 +128,7 @@ async def house(folder: Path, broker: Mosquitto) -> AsyncIterator[House]:
 
 
 def changed(before: State, after: State) -> Sequence[bool]:
-    return [getattr(before, name) != getattr(after, name) for name in ("compactions", "pins", "taken_back")]
+    return [getattr(before, name) != getattr(after, name) for name in ("compactions", "pins", "taken_back", "notes")]
 
 
 async def test_a_command_killed_at_any_point_takes_effect_once(tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43 P48

@@ -3,6 +3,9 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +18,41 @@ from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo
 from tests.integration.engine import START, calling, spoken, system_text
 from tests.integration.web_harness import Clew, Tab, running, settings
-from tests.unit.test_cli import CLEW, called
+from tests.unit.test_cli import CLEW
 
 ENV = {key: value for key, value in os.environ.items() if key in ("PATH", "PYTHONPATH", "HOME")}
 STYLE = ("--action", "set", "--key", "style", "--value", "short answers")
 
 
+SHELL = """
+import contextlib, io, json, sys
+from clew.cli import main
+for line in sys.stdin:
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main(json.loads(line))
+    except SystemExit as ended:
+        code = ended.code
+    print(json.dumps([code, out.getvalue(), err.getvalue()]), flush=True)
+"""
+"""Commands given one after the other to one process: each of its own would take a second to begin, and this one's log is set up by them."""
+
+
 class Command:
     """`clew memory` with a config of its own and nobody running."""
 
-    def __init__(self, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, config: Path, process: "subprocess.Popen[str]") -> None:
         self.config = config
-        self._capsys = capsys
+        self._process = process
 
     def __call__(self, *args: str) -> tuple[int, str, str]:
-        return called(self._capsys, "memory", "--config", str(self.config), *args)
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(["memory", "--config", str(self.config), *args]) + "\n")
+        self._process.stdin.flush()
+        code, out, err = json.loads(self._process.stdout.readline())
+        return code, out, err
 
     def ok(self, *args: str) -> str:
         code, out, err = self(*args)
@@ -38,13 +61,14 @@ class Command:
 
 
 @pytest.fixture
-def memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+def memory(tmp_path: Path) -> Iterator[Command]:
     path = tmp_path / "clew.yaml"
     people = "people: {ada: {role: owner, timezone: Asia/Tokyo}, bob: {}}"
     path.write_text(
         f"data_dir: {tmp_path / 'data'}\nproviders: {{none: {{kind: offline}}}}\nprojects: {{garden: ['web:local']}}\n{people}\n"
     )
-    return Command(path, capsys)
+    with subprocess.Popen([sys.executable, "-c", SHELL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=ENV) as process:
+        yield Command(path, process)
 
 
 async def noted(memory: Command) -> None:

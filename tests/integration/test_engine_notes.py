@@ -57,7 +57,7 @@ async def test_what_is_noted_in_one_conversation_is_known_in_the_next(tmp_path: 
         await world.desk.ask("/new")
         world.model.script = calling(("memory_search_nodes", {"query": "who is at the clinic?"}), then="Ana")
         await world.desk.ask("who is at the clinic?")
-        assert "Ana (person):\n- works at Harbor Clinic (" in prompt(world)
+        assert "# Ana (person)\n- works at Harbor Clinic (" in prompt(world)
         [found] = results(world)
         assert "Ana (person) [user]" in found
         assert "Harbor Clinic (place) [user]" in found

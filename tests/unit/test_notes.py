@@ -173,7 +173,7 @@ def test_the_block_says_what_is_known_and_since_when() -> None:  # P39, P40, BO-
             "Preferences:",
             "- style: short answers",
             "Known, each with the day since when:",
-            "Ana (person):",
+            "# Ana (person)",
             "- works at Harbor Clinic (2027-01-14)",
             "- lives in Oslo (2027-01-15)",
             "Also known: Bo",

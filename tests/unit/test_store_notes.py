@@ -456,10 +456,13 @@ async def test_what_a_turn_is_told_costs_nothing_while_nothing_changes(tmp_path:
         assert (await store._db.read(reading.standing, "desk:ada", state, NOW + 10 * DAY)).notes is not None
         await note(store, PutFact("Ana", "likes cake"))
         later = await store._db.read(reading.standing, "desk:ada", state, NOW)
-        assert later.notes is not None
+        assert later.notes is None, "what is merely new is read when it may be shown"
+        assert later.version > first.version
         assert later.breaks == first.breaks, "nothing that was known was broken"
         await note(store, PutFact("Ana", "likes cake", replaces=()), DropFact("Ana", "likes tea"))
-        assert (await store._db.read(reading.standing, "desk:ada", state, NOW)).breaks != first.breaks
+        broken = await store._db.read(reading.standing, "desk:ada", state, NOW)
+        assert broken.breaks != first.breaks
+        assert broken.notes is not None
 
 
 @pytest.mark.asyncio

@@ -94,7 +94,8 @@ def block(notes: Notes, *, budget_chars: int, limit_tokens: int, zone: tzinfo) -
 
     Never longer than `budget_chars` code points or `limit_tokens` estimated tokens. Preferences come first, of each key the one that
     binds most, then the newest facts; of the other entities at least the names, in a fifth of the room. What stands in it is in an
-    order that does not depend on what had to be left out.
+    order that does not depend on what had to be left out. Every line that was noted begins with a mark, so that none passes for a
+    heading of the block.
     """
     items = _items(notes)
     sizes = accumulate(len(_told(each, zone)) + 1 for each in items)
@@ -138,7 +139,7 @@ def _made(notes: Notes, items: Sequence[_Item], zone: tzinfo) -> str:
     if facts:
         lines.append(KNOWN)
     for place in sorted(facts, key=lambda place: (notes.entities[place].created, notes.entities[place].name)):
-        lines.append(f"{notes.entities[place].heading}:")
+        lines.append(f"# {notes.entities[place].heading}")
         lines += [_told(each, zone) for each in sorted(facts[place], key=lambda each: (each[1].since, each[1].words()))]
     return "\n".join(lines)
 

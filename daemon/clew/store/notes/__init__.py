@@ -1,5 +1,6 @@
 """Notes: what is asked of them and what comes back. Who may see which is decided in `scopes`, in the transaction that reads or writes."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -145,7 +146,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known where a turn is answered, beside what its session's prompt shows. notes: None where the prompt shows just that.
+    """What is known where a turn is answered, beside what its session's prompt shows. notes: None while that may stay as it is.
 
     breaks: of each scope in which something was ever noted, how often something broke in it. version: grows with every change.
     """
@@ -156,6 +157,20 @@ class Standing:
 
 
 NOTHING = Standing()
+
+
+def shown_scopes(key: str) -> dict[str, int]:
+    """Whose notes stand in a prompt, and how often something had broken in each of these scopes, from the key of its state."""
+    shown: dict[str, int] = json.loads(key.partition("\n")[0] or "{}")
+    return shown
+
+
+def still_stands(key: str, breaks: Mapping[str, int]) -> bool:
+    """Whether what a prompt shows may be seen and still holds: nothing broke in its scopes, nor was anything else changed by hand."""
+    shown = shown_scopes(key)
+    return all(breaks.get(scope) == count for scope, count in shown.items()) and not any(
+        count for scope, count in breaks.items() if scope not in shown
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from clew.context.naming import name_key
 from clew.context.notes import Entity, Fact, Notes, Preference, ScopeKind
 from clew.store import PromptState
-from clew.store.notes import Standing, Where, index, scopes
+from clew.store.notes import Standing, Where, index, scopes, still_stands
 
 SHOWN_FACTS = 300
 """Facts that are considered for a prompt, the newest."""
@@ -24,7 +24,7 @@ _SCOPES_AT = (
 
 
 def standing(db: sqlite3.Connection, address: str, state: PromptState, now: float) -> Standing:
-    """What is known at an address, read only where the session's prompt shows something else."""
+    """What is known at an address; the notes are read only where the session's prompt shows what may not stay."""
     rows = db.execute(_SCOPES_AT, (address.partition("/")[0], address)).fetchall()
     return _standing(db, rows, state, now)
 
@@ -42,8 +42,8 @@ def _standing(db: sqlite3.Connection, rows: Sequence[tuple[str, int, int]], stat
         return Standing(notes=None if state and not state.notes_key else Notes())
     breaks = {scope: count for scope, _, count in rows}
     version = sum(version for _, version, _ in rows)
-    shown = state and state.notes_version == version and state.notes_key.partition("\n")[0] == json.dumps(breaks, ensure_ascii=False)
-    if state and shown and (state.notes_until is None or now < state.notes_until):
+    expired = state and state.notes_until is not None and now >= state.notes_until
+    if state and state.notes_key and not expired and still_stands(state.notes_key, breaks):
         return Standing(breaks, version)
     kinds = {scopes.number(db, scope): _kind(scope) for scope in breaks}
     return Standing(breaks, version, _for_prompt(db, kinds, now))
