@@ -191,7 +191,7 @@ def content(text: str) -> frozenset[str]:
     return frozenset(filter(None, found))
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _stem(word: str) -> str:
     """The stem of a folded word that carries something, empty for others."""
     if word.isdigit():
