@@ -121,3 +121,29 @@ def test_a_rule_beside_a_story_is_one_and_a_story_none() -> None:  # P17
     assert does("No dogs in the orchard, the farmer was very clear.") & rule
     assert not does("He was never in the orchard.") & rule
     assert not does("Jugaba solo con la pelota azul.") & (phrases.LIMITS << phrases.HINT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I drove up there without a hat.",
+        "Krótki spacer bez parasola.",
+        "Ohne Pause auf den Gipfel.",
+        "Hemos comido sin él.",
+        "On part avec ou sans toi.",
+    ],
+)
+def test_without_alone_is_no_condition(text: str) -> None:
+    does_ = does(text)
+    assert not (does_ & phrases.NEGATION and does_ & phrases.UNTIL)
+
+
+@pytest.mark.parametrize(
+    "text", ["Must nobody enter the shed before noon?", "Darf man hier nur bar zahlen?", "¿Nadie puede entrar sin casco?"]
+)
+def test_what_is_asked_is_no_rule(text: str) -> None:  # P18
+    assert not does(text) & (phrases.PROHIBITION | phrases.LIMITS | DUTY)
+
+
+def test_a_rule_in_a_request_is_one() -> None:  # P17
+    assert does("Could you please never call before nine?") & phrases.PROHIBITION

@@ -22,12 +22,15 @@ _FRONT = 4
 _ENDING_IN_O = phrases.SPANISH | phrases.ITALIAN | phrases.PORTUGUESE
 _NAMING_SUBJECTS = phrases.ALL & ~(_ENDING_IN_O | phrases.POLISH | phrases.RUSSIAN)
 """Languages in which a sentence without a verb that is known has none: their verbs come with pronouns."""
+_RULE = phrases.PROHIBITION | phrases.LIMITS | phrases.DUTY
+_MODAL = phrases.LEAVE | phrases.DUTY
 _QUESTION = frozenset("?？")
 _NOT_TO = frozenset(
     [("not", "to"), ("nicht", "zu"), ("niet", "te"), ("zeby", "nie"), ("que", "no"), ("de", "ne"), ("di", "non"), ("para", "nao")]
 )
 _PARTICIPLE = re.compile(r"(?:ed|en|t|d|ee?s?|[aiu][dt][oaei]s?|n[aey])\Z")
 """How participles end, folded, in the languages that have passives with them."""
+_EVER = "ever"
 _LEAST = 4
 """Letters of a word that carries something."""
 
@@ -39,6 +42,8 @@ def read(sentence: str, within: int) -> int:
     if not clauses:
         return found
     asks = sentence.rstrip()[-1:] in _QUESTION
+    if asks and not phrases.does(found, phrases.TASK):
+        found &= ~(_RULE | phrases.HINTED_RULE)  # whether one may or must is asked, not said
     there = phrases.classes((word for clause in clauses for word in clause), within)
     if not asks and "denial" in there and _corrects(clauses, within):
         found |= phrases.CORRECTION
@@ -48,7 +53,11 @@ def read(sentence: str, within: int) -> int:
         found |= phrases.PROMISE << phrases.HINT  # I call them tomorrow
     if not found & phrases.DUTY and ("none" in there or "only" in there or is_number(clauses[0][0])) and _demands(clauses, within):
         found |= phrases.DUTY | (phrases.PROHIBITION if is_a(clauses[0][0], "none", within) else 0)
-    if not found & phrases.PROHIBITION and _forbids(found, clauses, there, within):
+    if "without" in there and phrases.denials(sentence, within) > 1:
+        found |= phrases.UNTIL
+    if "others" in there and found & phrases.HINTED_RULE and is_a(clauses[0][0], "others", within) and not phrases.does(found, _MODAL):
+        found &= ~phrases.HINTED_RULE  # what somebody else never does
+    if not asks and not found & phrases.PROHIBITION and _forbids(found, clauses, there, within):
         found |= phrases.PROHIBITION | phrases.NEGATION
     return found
 
@@ -64,7 +73,11 @@ def _forbids(found: int, clauses: Sequence[_Clause], there: Collection[str], wit
         return True
     if found & phrases.PAST:
         return False
-    nobody = "nobody" in there and is_a(clauses[0][0], "nobody", within) and bool(found & phrases.UNTIL)
+    nobody = (
+        "nobody" in there
+        and is_a(clauses[0][0], "nobody", within)
+        and (bool(found & phrases.UNTIL) or _EVER in clauses[-1] or (_EVER,) in clauses)
+    )
     return nobody or ("never" in there and any(_ordains(clause, within) for clause in clauses))
 
 

@@ -102,25 +102,12 @@ BECAUSE: it is the reason of that."""
 _BITS = tuple(1 << place for place in range(len(CATEGORIES)))
 _OPENINGS = REFERS | BECAUSE
 CLASSES = (
-    "finite",
-    "copula",
-    "denial",
-    "never",
-    "joins",
-    "only",
-    "none",
-    "leading",
-    "object",
-    "adverb",
-    "bidding",
-    "first",
-    "nobody",
-    "passive",
+    *("finite", "copula", "denial", "never", "joins", "only", "none", "leading"),
+    *("object", "adverb", "bidding", "first", "nobody", "passive", "without", "others"),
 )
 """Classes of words: verbs that a sentence turns on and the pronouns in front of them; forms of `to be`; `not`; `never`; what may stand
 in front of `not`; `only`; `no`; what may follow a `not` that denies no verb; what follows a bare verb; what looks like one and is none;
-verbs of asking somebody; `I`;
-`nobody`; what stands in front of a participle."""
+verbs of asking somebody; `I`; `nobody`; what stands in front of a participle; `without`; `he` and `they`."""
 HINT = 32
 """A bit moved up by so many places: the sentence only hints at it."""
 
@@ -168,7 +155,7 @@ def words(text: str) -> tuple[str, ...]:
 _MOODS = CONDITION | CONDITIONAL | PAST | WHEN | UNTIL | DEADLINE | RECURRING
 """What a word says of its sentence even inside a phrase."""
 
-_HINTED_RULE = (PROHIBITION | DUTY | LIMITS) << HINT
+HINTED_RULE = (PROHIBITION | DUTY | LIMITS) << HINT
 _DENYING = NEGATION | PROHIBITION | PROHIBITION << HINT
 _PERMITTING = NEGATION | LIMITS | CONDITION
 """In front of a POSSIBLE word, what makes a permission of it: `nobody may be`, `only members may have`, `they ask if it may be`."""
@@ -351,14 +338,14 @@ def read(sentence: str, within: int) -> int:
         if front == _SENTENCE_START:
             found |= _opening(tokens, within)
         front = _CLAUSE_START if tokens else front
-    if found & _HINTED_RULE:
+    if found & HINTED_RULE:
         found &= ~PAST
     return found | NEGATION if does(found, PROHIBITION) else found
 
 
 def _of_now(found: int) -> int:
     """What a clause does, less the rule that it only hints at where it tells of the past: `he never came`, `she only smiled`."""
-    return found & ~_HINTED_RULE if found & PAST else found
+    return found & ~HINTED_RULE if found & PAST else found
 
 
 def denials(text: str, within: int) -> int:

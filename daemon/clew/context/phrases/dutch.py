@@ -46,8 +46,8 @@ PHRASES = {
         niet gevonden, ?ongeldig, error, timeout, exception""",
     "open": """open vraag, nog open, onbeslist, niet besloten, onduidelijk, nog niet, moet nog, openstaand, te bepalen, nog uitzoeken""",
     "idle": """geen probleem, geen zorgen, geen idee, niet slecht, waarom niet, niet alleen, maakt niet uit, niets te danken, geen dank,
-        weet niet, of niet, nietwaar, geen haast, niets bijzonders, niet veel, geen wonder, niet erg, min of meer, vroeg of laat,
-        zoals altijd, nog altijd, geen punt, niks mis, niet verkeerd, niets nieuws""",
+        weet niet, of niet, nietwaar, geen haast, niets bijzonders, niet veel, geen wonder, niet erg, min of meer, vroeg of laat, zoals
+        altijd, nog altijd, geen punt, niks mis, niet verkeerd, niets nieuws, met of zonder""",
     "numbers": """twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien zeventien achttien
         negentien twintig dertig veertig vijftig zestig zeventig tachtig negentig honderd duizend miljoen dozijn""",
     "months": "januari februari maart april mei juni juli augustus september oktober november december",
@@ -61,7 +61,7 @@ PHRASES = {
         hoort bij, draait op, in totaal, weegt, meet, ?mijn vrouw, ?mijn man, ?mijn dochter, ?mijn zoon, ?mijn moeder, ?mijn vader,
         ?werkt, ?kosten""",
     "past": "was, waren, had, hadden, werd, werden, heb, heeft, geweest",
-    "until": "voordat, voor, tot, totdat, zonder, eerst",
+    "until": "voordat, voor, tot, totdat, eerst",
     "deadline": """voor maandag, voor dinsdag, voor woensdag, voor donderdag, voor vrijdag, voor zaterdag, voor zondag, uiterlijk,
         op tijd, voor het einde, voor eind, tegen, deadline""",
     "recurring": "elke, elk, iedere, ieder, altijd, dagelijks, wekelijks",
@@ -84,4 +84,6 @@ PHRASES = {
     "first": "ik we wij",
     "nobody": "niemand",
     "passive": "wordt worden",
+    "without": "zonder",
+    "others": "hij zij ze het",
 }

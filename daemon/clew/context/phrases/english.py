@@ -14,9 +14,9 @@ PHRASES = {
         want, without asking, without my, is not to, are not to, ?no more, cannot be, can t be, ?won t accept, don t let, never ever,
         ^never, must never, should never, may never, can never, shall never, ?we never, ?you never, ?they never, never again, and never,
         but never, to never, please never, is never to, are never to, nobody should, no one should, nobody touches, do not ever, don t
-        ever, ?not even, ?never, ?not to, nobody ever, no one ever, said don t, says don t, said dont, says dont, said do not, said not
-        to, says not to, told me not to, told us not to, asked not to, asked us not to, asked me not to, is never *ed, are never *ed, is
-        never *en, are never *en""",
+        ever, ?never, ?not to, nobody ever, no one ever, said don t, says don t, said dont, says dont, said do not, said not to, says not
+        to, told me not to, told us not to, asked not to, asked us not to, asked me not to, is never *ed, are never *ed, is never *en, are
+        never *en""",
     "limits": """?only, unless, ?except, at most, at least, no more than, no less than, not more than, no later than, no earlier than, not
         before, not after, ?maximum, ?minimum, exclusively, solely, as long as, provided that, no other than, nothing but, ?limit, limited
         to, not over, not above, not below, only ever, ever only, only from, only after, only when, only with, only if, only then, only
@@ -76,7 +76,8 @@ PHRASES = {
         new, can t complain, you never know, can t believe, didn t know, don t know, nothing else, as always, no luck, no news, wouldn t
         it, never gets old, no kidding, in no time, not much, no surprise, can t help, don t think so, more or less, sooner or later, i
         think so, no pressure, don t quote me, don t half, don t tempt me, don t tell me, don t ask, don t get me, since 1*, since 2*, can
-        you believe, can you imagine, would you believe, could you believe""",
+        you believe, can you imagine, would you believe, could you believe, you don t need, you don t have to, you don t half, you don t
+        know, you don t say, with or without""",
     "numbers": """two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
         nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million dozen twice""",
     "months": """january february march april may june july august september october november december jan feb mar apr jun jul aug sep
@@ -98,7 +99,7 @@ PHRASES = {
         ?my son, ?my partner, ?my mother, ?my father, ?my sister, ?my brother, ?called, ?costs, ?cost, ?i work, ?measures, is called, are
         called, was called, s called, it called, one called""",
     "past": "was, were, had, been, did, ve never, have never, has never, used to",
-    "until": "before, until, till, unless, without",
+    "until": "before, until, till, unless",
     "deadline": """by monday, by tuesday, by wednesday, by thursday, by friday, by saturday, by sunday, by tomorrow, by tonight,
         by then, by the end, before the end, by next, by noon, by midnight, by easter, by christmas, at the latest, no later than,
         in time for, deadline, due""",
@@ -130,4 +131,6 @@ PHRASES = {
     "first": "i we",
     "nobody": "nobody noone",
     "passive": "is are",
+    "without": "without",
+    "others": "he she it they",
 }

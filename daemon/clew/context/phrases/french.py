@@ -62,7 +62,7 @@ PHRASES = {
         de rien, ce n est rien, aucune idée, aucun problème, aucun souci, ça ne fait rien, n est ce pas, non plus, pas seulement, pas
         grave, sans souci, sans problème, je ne sais pas, je sais pas, pas vraiment, rien de spécial, rien de nouveau, plus ou moins, pas
         de quoi, pas pressé, comme toujours, sans doute, n importe, tôt ou tard, on ne sait pas, on ne peut pas, on ne dirait pas, on ne
-        voit pas""",
+        voit pas, avec ou sans""",
     "numbers": """deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize vingt trente quarante cinquante
         soixante cent mille million douzaine""",
     "months": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
@@ -77,7 +77,7 @@ PHRASES = {
         ?mon père, ?ma sœur, ?mon frère, ?travaille, ?coûtent, ?mesure""",
     "past": """était, étaient, avait, avaient, ai, as, a été, ont été, avons, n ai jamais, nous avons, ils ont, elles ont, il a, elle a,
         on a, j ai, l a, m a, t a, lui a, n ont, n a""",
-    "until": "avant, tant que, jusqu, sans",
+    "until": "avant, tant que, jusqu",
     "deadline": """d ici, d ici là, avant le, avant fin, avant la fin, pour le, au plus tard, avant ce soir, avant demain, avant lundi,
         avant mardi, avant mercredi, avant jeudi, avant vendredi, avant samedi, avant dimanche, d ici lundi, d ici mardi,
         d ici mercredi, d ici jeudi, d ici vendredi, d ici samedi, d ici dimanche, pour lundi, pour mardi, pour mercredi, pour jeudi,
@@ -103,4 +103,6 @@ PHRASES = {
     "nobody": "personne",
     "passive": "est sont",
     "bidding": "demande demandent demandé dit disent prie prient",
+    "without": "sans",
+    "others": "il elle ils elles ça",
 }

@@ -12,7 +12,7 @@ PHRASES = {
         nicht, bitte kein*, ?^kein*, ?nicht mehr, lass das, ^vermeide, ohne rückfrage, ohne meine, ohne zu fragen, nichts ohne, nicht
         ohne, ?will nicht, ?wollen nicht, möchte nicht, will kein*, möchte kein*, nicht vor, kommt nicht in frage, tabu, ^niemals, ^nie,
         darf nie, darf niemals, dürfen nie, dürfen niemals, nie wieder, nie ohne, niemals ohne, soll nie, sollen nie, bitte nie, niemand
-        darf, auch nicht, auf gar keinen fall, darf man nicht, dürfe nicht, ^^nicht""",
+        darf, auf gar keinen fall, darf man nicht, dürfe nicht, ^^nicht""",
     "limits": """?nur, außer, ausser, es sei denn, sofern, höchstens, mindestens, ?maximal, ?minimal, nicht mehr als, nicht weniger als,
         spätestens, frühestens, ausschließlich, ausschliesslich, lediglich, solange, vorausgesetzt, ?maximum, ?minimum, ?bis zu, bloß
         nicht, ausgenommen, nicht über, nicht unter, nicht später als, nur wenn, nur mit, nur nach, erst wenn, nur noch, nur über, nur
@@ -63,11 +63,11 @@ PHRASES = {
         ?verweigert, ?abgelehnt, nicht erreichbar, nicht gefunden, ?ungültig, error, exception, timeout""",
     "open": """offene frage, noch offen, unentschieden, nicht entschieden, unklar, ungeklärt, noch nicht, steht noch aus, ausstehend,
         müssen noch klären, zu klären""",
-    "idle": """ich merke mir das, ich werde es mir merken, ich werde daran denken, ich denke daran, mache ich gern, das mache ich,
-        kein problem, keine sorge, keine ahnung, nicht schlecht, warum nicht, nicht nur, macht nichts, nichts zu danken, keine ursache,
-        gar nicht so, nicht so schlimm, kein ding, weiß nicht, weiss nicht, ob oder nicht, oder nicht, nicht wahr, kein stress,
-        keine eile, nichts besonderes, nichts neues, nicht viel, kein wunder, ganz und gar nicht schlecht, noch nie so,
-        mehr oder weniger, früher oder später, immer noch, immer wieder, wie immer, nicht übel, auch nicht schlecht, macht ja nichts""",
+    "idle": """ich merke mir das, ich werde es mir merken, ich werde daran denken, ich denke daran, mache ich gern, das mache ich, kein
+        problem, keine sorge, keine ahnung, nicht schlecht, warum nicht, nicht nur, macht nichts, nichts zu danken, keine ursache, gar
+        nicht so, nicht so schlimm, kein ding, weiß nicht, weiss nicht, ob oder nicht, oder nicht, nicht wahr, kein stress, keine eile,
+        nichts besonderes, nichts neues, nicht viel, kein wunder, ganz und gar nicht schlecht, noch nie so, mehr oder weniger, früher oder
+        später, immer noch, immer wieder, wie immer, nicht übel, auch nicht schlecht, macht ja nichts, mit oder ohne""",
     "numbers": """zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn
         neunzehn zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert tausend million dutzend""",
     "months": "januar februar märz april mai juni juli august september oktober november dezember",
@@ -84,7 +84,7 @@ PHRASES = {
         misst, ?meine frau, ?mein mann, ?meine tochter, ?mein sohn, ?meine mutter, ?mein vater, ?meine schwester, ?mein bruder, ?arbeitet,
         ?kosten""",
     "past": "war, waren, wurde, wurden, hatte, hatten, habe, hast, hat, haben wir, gewesen, noch nie",
-    "until": "bevor, bis, ehe, solange, ohne, vorher",
+    "until": "bevor, bis, ehe, solange, vorher",
     "deadline": """bis montag, bis dienstag, bis mittwoch, bis donnerstag, bis freitag, bis samstag, bis sonntag, bis morgen,
         bis heute abend, bis ende, bis zum, bis spätestens, spätestens, rechtzeitig, frist, vor ende, bis ostern, bis weihnachten""",
     "recurring": "jeden, jede, jedes, jedem, täglich, wöchentlich, monatlich, immer, stets, ab jetzt",
@@ -113,4 +113,6 @@ PHRASES = {
     "first": "ich wir",
     "nobody": "niemand",
     "passive": "wird werden",
+    "without": "ohne",
+    "others": "er es",
 }

@@ -65,9 +65,9 @@ PHRASES = {
         irraggiungibile, non trovato, non valido, timeout""",
     "open": """domanda aperta, da decidere, non ancora, ancora aperto, indecis*, non è chiaro, da chiarire, in sospeso, in attesa,
         resta da""",
-    "idle": """nessun problema, non c è problema, non preoccuparti, non ti preoccupare, non importa, perché no, non male, di niente,
-        di nulla, niente di che, non lo so, non so, non solo, non è vero, non c è di che, niente di nuovo, niente di speciale,
-        non molto, senza problemi, o no, nessuna idea, più o meno, come sempre, prima o poi, non c è fretta, niente male, meno male""",
+    "idle": """nessun problema, non c è problema, non preoccuparti, non ti preoccupare, non importa, perché no, non male, di niente, di
+        nulla, niente di che, non lo so, non so, non solo, non è vero, non c è di che, niente di nuovo, niente di speciale, non molto,
+        senza problemi, o no, nessuna idea, più o meno, come sempre, prima o poi, non c è fretta, niente male, meno male, con o senza""",
     "numbers": """due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici venti trenta quaranta
         cinquanta sessanta settanta ottanta novanta cento mille mila milione dozzina""",
     "months": "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
@@ -80,7 +80,7 @@ PHRASES = {
         appartiene, in totale, pesa, misura, ?mia moglie, ?mio marito, ?mia figlia, ?mio figlio, ?mia madre, ?mio padre, ?mia sorella,
         ?mio fratello, ?lavora, ?costano, ?chiamat*""",
     "past": "era, erano, fu, aveva, avevano, stato, stata, stati, ho, hanno, abbiamo, *avano, *evano, *ivano, *arono, *erono",
-    "until": "prima, finché, senza, fino",
+    "until": "prima, finché, fino",
     "deadline": "entro, entro il, prima del, al più tardi, per lunedì, per venerdì, per domani, scadenza",
     "recurring": "ogni, tutti i, tutte le, sempre, settimanal*",
     "possible": "può essere, potrebbe essere",
@@ -100,4 +100,6 @@ PHRASES = {
     "nobody": "nessuno",
     "passive": "è sono viene vengono",
     "bidding": "chiesto chiede chiedono detto pregato",
+    "without": "senza",
+    "others": "lui lei loro",
 }

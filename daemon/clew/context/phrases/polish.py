@@ -54,8 +54,8 @@ PHRASES = {
     "open": """otwarte pytanie, do ustalenia, jeszcze nie, nie zdecydowa*, niejasn*, do wyjaśnienia, w toku, oczekuj*, pozostaje,
         nierozstrzygnięt*""",
     "idle": """nie ma problemu, nie ma sprawy, nie martw się, nic nie szkodzi, dlaczego nie, czemu nie, nieźle, nie tylko, nie ma za co,
-        nie wiem, nie szkodzi, bez obaw, bez problemu, czy nie, prawda czy nie, nic nowego, nic szczególnego, nie bardzo,
-        nie spiesz się, mniej więcej, prędzej czy później, jak zawsze, nic takiego, nie ma pośpiechu, nie najgorzej, nie no""",
+        nie wiem, nie szkodzi, bez obaw, bez problemu, czy nie, prawda czy nie, nic nowego, nic szczególnego, nie bardzo, nie spiesz się,
+        mniej więcej, prędzej czy później, jak zawsze, nic takiego, nie ma pośpiechu, nie najgorzej, nie no, z lub bez, z albo bez""",
     "numbers": """dwa trzy cztery pięć sześć siedem osiem dziewięć dziesięć jedenaście dwanaście trzynaście piętnaście dwadzieścia
         trzydzieści czterdzieści pięćdziesiąt sto dwieście tysiąc milion tuzin""",
     "months": """stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia styczeń luty marzec
@@ -72,7 +72,7 @@ PHRASES = {
         ?moja mama, ?mój tata, ?pracuje, ?kosztują""",
     "past": """był, była, było, byli, były, miał, miała, mieli, *ałam, *ałem, *iłam, *iłem, *ałyśmy, *aliśmy, *iliśmy, *ziała, *ział,
         *zieli""",
-    "until": "zanim, dopóki, przed, bez, póki",
+    "until": "zanim, dopóki, przed, póki",
     "deadline": """do poniedziałku, do wtorku, do środy, do czwartku, do piątku, do soboty, do niedzieli, do jutra, do końca,
         przed końcem, najpóźniej, na czas, termin, na jutro""",
     "recurring": "każdy, każdego, każdą, każde, codziennie, co tydzień, co miesiąc, zawsze",
@@ -92,4 +92,6 @@ PHRASES = {
     "nobody": "nikt",
     "passive": "jest są",
     "bidding": "prosił prosiła prosili prosi proszą poprosił poprosili",
+    "without": "bez",
+    "others": "on ona ono oni one",
 }

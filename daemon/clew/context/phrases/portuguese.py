@@ -52,10 +52,10 @@ PHRASES = {
         não encontrado, inválid*, timeout""",
     "open": """pergunta em aberto, por decidir, ainda não, a decidir, indecis*, não está claro, por esclarecer, pendente de, em aberto,
         falta decidir""",
-    "idle": """sem problema, sem problemas, não há problema, não tem problema, não te preocupes, não se preocupe, por que não,
-        porque não, nada mal, de nada, não faz mal, não importa, não sei, não só, não é, não é mesmo, não há de quê, nada de novo,
-        nada de especial, não muito, sem pressa, ou não, nem ideia, mais ou menos, como sempre, mais cedo ou mais tarde, pois não,
-        nada demais""",
+    "idle": """sem problema, sem problemas, não há problema, não tem problema, não te preocupes, não se preocupe, por que não, porque
+        não, nada mal, de nada, não faz mal, não importa, não sei, não só, não é, não é mesmo, não há de quê, nada de novo, nada de
+        especial, não muito, sem pressa, ou não, nem ideia, mais ou menos, como sempre, mais cedo ou mais tarde, pois não, nada
+        demais, com ou sem""",
     "numbers": """dois três quatro cinco seis sete oito nove dez onze doze treze catorze quinze vinte trinta quarenta cinquenta sessenta
         setenta oitenta noventa cem cento mil milhão dúzia""",
     "months": "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
@@ -69,7 +69,7 @@ PHRASES = {
         fica em, custa, pertence, no total, pesa, mede, ?minha mulher, ?minha esposa, ?meu marido, ?minha filha, ?meu filho, ?minha mãe,
         ?meu pai, ?trabalha, ?custam, ?chamad*""",
     "past": "era, eram, foi, foram, tinha, estava, estavam, havia, *ava, *avam, *aram, *iram, *ávamos",
-    "until": "antes, até, enquanto, sem",
+    "until": "antes, até, enquanto",
     "deadline": "até, até o, até ao, antes do, o mais tardar, prazo, para amanhã, até amanhã",
     "recurring": "cada, todos os, todas as, toda a, todo o, sempre, semanal*",
     "possible": "pode ser, poderia ser",
@@ -88,4 +88,6 @@ PHRASES = {
     "nobody": "ninguém",
     "passive": "é são",
     "bidding": "pede pedem pediu pediram disse disseram",
+    "without": "sem",
+    "others": "ele ela eles elas",
 }

@@ -71,9 +71,9 @@ PHRASES = {
         inaccesible, no encontrado, ?inválid*, timeout""",
     "open": """pregunta abierta, por decidir, sin decidir, aún no, todavía no, pendiente de, no está claro, por aclarar, queda por,
         en espera""",
-    "idle": """no hay problema, no te preocupes, no se preocupe, no pasa nada, por qué no, no está mal, de nada, ni idea, no solo,
-        no sólo, nada más, no importa, no sé, ningún problema, sin problema, no hay de qué, nada nuevo, nada especial, no mucho,
-        no hay prisa, o no, no es cierto, como siempre, más o menos, tarde o temprano, no tanto, no veas, nada mal, no me digas""",
+    "idle": """no hay problema, no te preocupes, no se preocupe, no pasa nada, por qué no, no está mal, de nada, ni idea, no solo, no
+        sólo, nada más, no importa, no sé, ningún problema, sin problema, no hay de qué, nada nuevo, nada especial, no mucho, no hay
+        prisa, o no, no es cierto, como siempre, más o menos, tarde o temprano, no tanto, no veas, nada mal, no me digas, con o sin""",
     "numbers": """dos tres cuatro cinco seis siete ocho nueve diez doce trece catorce quince veinte treinta cuarenta cincuenta sesenta
         setenta ochenta noventa cien ciento mil millón docena""",
     "months": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
@@ -87,7 +87,7 @@ PHRASES = {
         total, pesa, mide, ?mi mujer, ?mi marido, ?mi hija, ?mi hijo, ?mi madre, ?mi padre, ?mi hermana, ?mi hermano, ?trabaja, ?cuestan,
         ?toma, ?está en, ?llamad*""",
     "past": "era, eran, fue, fueron, había, estaba, estaban, he, ha sido, hemos, tenía, *aba, *aban, *aron, *ieron, *abamos",
-    "until": "antes, hasta, sin, mientras",
+    "until": "antes, hasta, mientras",
     "deadline": "antes del, antes de, para el, a más tardar, como tarde, hasta el, antes de fin, para mañana, plazo",
     "recurring": "cada, todos los, todas las, siempre, diariamente, semanal*",
     "possible": "puede ser, podría ser",
@@ -108,4 +108,6 @@ PHRASES = {
     "nobody": "nadie",
     "passive": "es son",
     "bidding": "pide piden pidió pidieron dijo dijeron dice dicen",
+    "without": "sin",
+    "others": "él ella ellos ellas",
 }
