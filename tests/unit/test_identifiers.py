@@ -49,7 +49,7 @@ def found(sentence: str) -> list[tuple[str, str]]:
         ("Run `make test` in «ci»", [("make test", "quote"), ("ci", "quote")]),
         ("「さくら」という店", [("さくら", "quote")]),
         ("2026年5月12日 14時 4200元 3人", [("2026年5月12日", "date"), ("14時", "quantity"), ("4200元", "money"), ("3人", "quantity")]),
-        ("一个罐子四块八,一共六亩三分", [("四块八", "word"), ("六亩三分", "word")]),
+        ("一个罐子四块八,一共六亩三分", [("四块八", "money"), ("六亩三分", "quantity")]),
         ("Supper is at six forty-five for fourteen guests", [("six forty-five", "word"), ("fourteen", "word")]),
         ("Room 12, table for 6, port 8130", [("12", "number"), ("6", "number"), ("8130", "number")]),
         (

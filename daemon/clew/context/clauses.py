@@ -51,7 +51,11 @@ def read(sentence: str, within: int) -> int:
         found |= phrases.TASK
     if found & phrases.WHEN and not found & phrases.PAST and _is_mine(sentence, clauses, within):
         found |= phrases.PROMISE << phrases.HINT  # I call them tomorrow
-    if not found & phrases.DUTY and ("none" in there or "only" in there or is_number(clauses[0][0])) and _demands(clauses, within):
+    if (
+        not found & (phrases.DUTY | phrases.ERROR)
+        and ("none" in there or "only" in there or is_number(clauses[0][0]))
+        and _demands(clauses, within)
+    ):
         found |= phrases.DUTY | (phrases.PROHIBITION if is_a(clauses[0][0], "none", within) else 0)
     if "without" in there and phrases.denials(sentence, within) > 1:
         found |= phrases.UNTIL
@@ -131,7 +135,11 @@ def _contrasting(rest: _Clause, within: int) -> bool:
     thing = rest[1:] if is_a(rest[0], "only", within) else rest
     if not thing or any(is_a(word, "finite", within) for word in thing):
         return False
-    return is_a(thing[0], "leading", within) or any(map(_number, thing)) or (len(thing) == 1 and len(thing[0]) >= _LEAST)
+    return (
+        is_a(thing[0], "leading", within)
+        or any(_number(word) and (word != "one" or len(thing) == 1) for word in thing)
+        or (len(thing) == 1 and len(thing[0]) >= _LEAST)
+    )
 
 
 def _replaces(before: _Clause, after: _Clause, within: int) -> bool:
@@ -191,7 +199,10 @@ def _demands(clauses: Sequence[_Clause], within: int) -> bool:
     words = clauses[0] if len(clauses[0]) > _LONGEST_NAME else [word for clause in clauses for word in clause]
     if len(words) <= _LONGEST_NAME or any(is_a(word, "finite", within) for word in words):
         return False
-    counted = len(clauses[0]) > 1 and is_number(words[0]) and not is_number(words[1]) and words[1] not in phrases.UNITS
+    small = is_number(words[0]) and words[0] not in phrases.LARGE_NUMBERS
+    counted = (
+        small and len(clauses[0]) > 1 and not is_number(words[1]) and words[1] not in phrases.UNITS and not phrases.is_common(words[1])
+    )
     return (
         counted
         or is_a(words[0], "none", within)

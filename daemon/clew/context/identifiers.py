@@ -83,6 +83,8 @@ _CJK_NUMBER = re.compile(
 )
 
 
+_CJK_MONEY = frozenset("块塊元圆円角")
+_CJK_MEASURES = frozenset("亩畝斤公里米单單")
 _CJK_NUMERAL = re.compile(
     "(?!千万[别別不勿要])[〇零一二三四五六七八九十百千万亿兩两]{2,}(?:[点點][〇零一二三四五六七八九]+)?[块塊元圆円角分亩畝个個单單斤公里米天年月日号號人次件盒箱罐瓶层層楼岁歲歳度度]?"
     "|[二三四五六七八九十两兩](?:[块塊元円角亩畝单單斤米件盒箱罐瓶层層楼岁歲歳度](?:[一二三四五六七八九半](?:[分角毛])?)?)"
@@ -288,9 +290,16 @@ def _written_out(word: str) -> int:
     return 2 if len(parts) > 1 or parts[0] in LARGE_NUMBERS else 1
 
 
+def _numeral(text: str) -> Kind:
+    """The kind of a number in Chinese characters: money and measures are as exact as in digits, what is counted is told in passing."""
+    if not _CJK_MONEY.isdisjoint(text):
+        return "money"
+    return "quantity" if len(text) > 2 and not _CJK_MEASURES.isdisjoint(text) else "word"
+
+
 def _cjk_numbers(sentence: str) -> Iterator[tuple[str, Kind]]:
     for match in _CJK_NUMERAL.finditer(sentence):
-        yield match[0], "word"
+        yield match[0], _numeral(match[0])
     for match in _CJK_NUMBER.finditer(unicodedata.normalize("NFKC", sentence) if max(sentence) >= "０" else sentence):
         text = match[0].strip()
         if any(map(str.isdigit, text)) and not text.replace(",", "").replace(".", "").isdigit():

@@ -16,7 +16,7 @@ PHRASES = {
         het is belangrijk, noodzakelijk, ?regel, ?per se, vraag eerst, eerst vragen, vanaf nu, voortaan, ?^altijd""",
     "hedge": """ik denk, denk ik, ik geloof, geloof ik, misschien, waarschijnlijk, mogelijk, vermoedelijk, wellicht, ik vermoed,
         blijkbaar, kennelijk, schijnbaar, zou kunnen, niet zeker, weet niet zeker, ik gok, ik schat, ik neem aan, voor zover ik weet, als
-        ik het goed heb, lijkt, volgens mij, naar het schijnt, ik meen, ik betwijfel, of zo""",
+        ik het goed heb, lijkt, volgens mij, naar het schijnt, ik meen, ik betwijfel, of zo, kan ook zijn, zou ook kunnen""",
     "hypothetical": """stel dat, stel, stel je voor, hypothetisch, in theorie, theoretisch, wat als, laten we aannemen, in jouw plaats,
         gesteld""",
     "condition": "als, indien, mocht",

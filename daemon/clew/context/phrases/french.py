@@ -22,7 +22,7 @@ PHRASES = {
         ?vous toujours""",
     "hedge": """je crois, je pense, il me semble, probablement, sans doute, je suppose, j imagine, apparemment, il paraît, possible que,
         possiblement, vraisemblablement, pas sûr, pas sûre, pas certain, pas certaine, je ne suis pas sûr, si je me souviens, autant que
-        je sache, à mon avis, je dirais, semble, éventuellement, on dirait, je présume, je doute""",
+        je sache, à mon avis, je dirais, semble, éventuellement, on dirait, je présume, je doute, il se peut, ça se peut""",
     "hypothetical": """supposons, imaginons, imagine, imaginez, hypothétiquement, en théorie, théoriquement, admettons, et si,
         à ta place, à supposer""",
     "condition": "si, au cas où, s",

@@ -88,7 +88,7 @@ PHRASES = {
     "deadline": """bis montag, bis dienstag, bis mittwoch, bis donnerstag, bis freitag, bis samstag, bis sonntag, bis morgen,
         bis heute abend, bis ende, bis zum, bis spätestens, spätestens, rechtzeitig, frist, vor ende, bis ostern, bis weihnachten""",
     "recurring": "jeden, jede, jedes, jedem, täglich, wöchentlich, monatlich, immer, stets, ab jetzt",
-    "possible": "kann sein",
+    "possible": "kann sein, kann auch sein, kann gut sein, mag sein, könnte auch sein",
     "leave": ", darf, dürfen, darfst, dürft, dürfe, soll, sollen, sollst, sollt, solle",
     "refers": """, die darf, die dürfen, die muss, die müssen, die soll, die sollen, das darf, das muss, das soll, das
         ist, das sind, der darf, der muss, der soll, er darf, er muss, sie darf, sie muss, es darf, es muss, dies*,

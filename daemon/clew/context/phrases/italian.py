@@ -19,7 +19,7 @@ PHRASES = {
         in poi, da adesso in poi, ?bisogna, ?^sempre""",
     "hedge": """credo, penso, mi sembra, forse, probabilmente, magari, possibilmente, suppongo, immagino, a quanto pare, apparentemente,
         può darsi, non sono sicur*, non so se, se ricordo bene, che io sappia, direi, sembra che, sembra, secondo me, presumo, dubito, ho
-        l impressione""",
+        l impressione, può anche darsi, può essere che""",
     "hypothetical": """supponiamo, immagina, immaginiamo, ipoteticamente, in teoria, teoricamente, e se, mettiamo che, ammettiamo,
         poniamo, al posto tuo, al tuo posto""",
     "condition": "se, nel caso",

@@ -20,7 +20,7 @@ PHRASES = {
         partir de agora, daqui em diante, ?^sempre""",
     "hedge": """acho que, acho, creio, penso que, parece me, talvez, provavelmente, possivelmente, suponho, imagino, ao que parece,
         aparentemente, não tenho certeza, não tenho a certeza, não sei se, se bem me lembro, se não me engano, que eu saiba, diria que,
-        parece que, duvido, quem sabe""",
+        parece que, duvido, quem sabe, pode ser que, também pode ser""",
     "hypothetical": """suponhamos, supondo, imagina, imagine, imaginemos, hipoteticamente, em teoria, teoricamente, e se, digamos que,
         no teu lugar, no seu lugar""",
     "condition": "se, caso",

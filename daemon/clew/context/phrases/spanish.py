@@ -22,7 +22,7 @@ PHRASES = {
         quedar, ?tiene que, ?tienen que""",
     "hedge": """creo que, creo, pienso que, me parece, quizás, quizá, tal vez, probablemente, posiblemente, supongo, imagino, al parecer,
         aparentemente, a lo mejor, puede que, no estoy segur*, no sé si, si no recuerdo mal, que yo sepa, diría que, parece que,
-        seguramente, dudo, igual""",
+        seguramente, dudo, igual, puede ser que, podría ser que, también puede ser""",
     "hypothetical": """supongamos, imagina, imaginemos, imagínate, hipotéticamente, en teoría, teóricamente, y si, pongamos,
         digamos que, en tu lugar""",
     "condition": "si, en caso de",
