@@ -309,7 +309,7 @@ async def test_the_estimate_is_calibrated_by_what_the_model_reports_and_remember
 
 @pytest.mark.asyncio
 async def test_a_model_that_counts_three_times_as_much_keeps_the_newest_messages(tmp_path: Path) -> None:  # P9, BO-024
-    async with engine(tmp_path, lambda body: say("short"), window=16_384, tok=lambda text: 3 * estimate(text)) as world:
+    async with engine(tmp_path, lambda body: say("short"), window=32_768, tok=lambda text: 3 * estimate(text)) as world:
         world.compression(trigger_messages=1000, keep_recent=6)
         async with world.running():
             await world.seed(*talk(10))
