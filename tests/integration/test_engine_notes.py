@@ -5,6 +5,7 @@ import json
 import sqlite3
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -326,3 +327,34 @@ async def test_what_a_summary_has_no_room_for_is_noted(tmp_path: Path) -> None: 
             assert entity.facts[0].source
             await world.desk.ask("hello")
             assert "- I prefer oat milk in my coffee. (" in prompt(world)
+
+
+@pytest.mark.asyncio
+async def test_notes_cost_a_turn_no_further_look_into_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # P29, P39
+    async with engine(tmp_path, quiet) as world, world.running():
+        looks = 0
+        read = world.store._db.read
+
+        async def counted(*args: Any, **more: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return await read(*args, **more)
+
+        async def cost(turns: int = 3) -> int:
+            """Looks of one turn; what looks in the background now and then is not among those of the cheapest."""
+            nonlocal looks
+            found = []
+            for _ in range(turns):
+                await world.idle()
+                looks = 0
+                await world.desk.ask("hello")
+                found.append(looks)
+            return min(found)
+
+        await world.desk.ask("hello")
+        monkeypatch.setattr(world.store._db, "read", counted)
+        without = await cost()
+        await by_hand(world, PutPreference("style", "short answers"), PutFact("Ana", "likes tea"))
+        await world.desk.ask("hello")
+        assert "- style: short answers" in prompt(world)
+        assert await cost() == without

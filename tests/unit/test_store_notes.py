@@ -9,7 +9,7 @@ import pytest
 
 from clew.context.notes import Entity
 from clew.errors import NotFound, UsageError
-from clew.store import PromptState
+from clew.store import Person, PromptState
 from clew.store.database import migrations
 from clew.store.notes import (
     HISTORY,
@@ -495,3 +495,21 @@ async def test_twenty_writers_at_once_lose_nothing(tmp_path: Path) -> None:  # P
     changes = database.execute("SELECT rows FROM note_changes").fetchall()
     assert all(json.loads(rows) for (rows,) in changes)
     database.close()
+
+
+@pytest.mark.asyncio
+async def test_notes_of_the_machines_owner_go_to_the_owner_that_the_config_names(tmp_path: Path) -> None:  # P40
+    store = await SqliteStore.open(tmp_path / "clew.db", NOW)
+    try:
+        local = Person("owner", "owner", None, ("web:local",))
+        await store.sync({}, local, (), NOW)
+        await note(store, PutPreference("style", "short"), where=Where(person="owner"))
+        eve, ada = Person("eve", "member"), Person("ada", "owner", None, ("web:local",))
+        await store.sync({"eve": eve, "ada": ada}, None, (), NOW)
+        assert (await store.notes.listing(Where(person="eve"), "user", NOW)).preferences == ()
+        assert [each.value for each in (await store.notes.listing(ADA, "user", NOW)).preferences] == ["short"]
+        await note(store, PutPreference("style", "of Eve"), where=Where(person="eve"))
+        await store.sync({"eve": Person("eve", "owner"), "ada": Person("ada", "owner")}, None, (), NOW)
+        assert [each.value for each in (await store.notes.listing(ADA, "user", NOW)).preferences] == ["short"]
+    finally:
+        await store.close()

@@ -347,8 +347,12 @@ class SqliteStore(Store):
         projects: the project of each chat that is named in one, by its address.
         """
 
+        owner = local or next((person for person in configured.values() if person.role == "owner"), None)
+
         def all_of_it(db: sqlite3.Connection) -> None:
+            before = note_scopes.machines_owner(db)
             people.sync(db, configured, local, now)
+            note_scopes.hand_over(db, before, owner.id if owner else None)
             jobs.sync(db, entries, now)
             note_scopes.sync_projects(db, projects)
 

@@ -49,6 +49,20 @@ def sync_projects(db: sqlite3.Connection, projects: Mapping[str, str]) -> None:
     db.executemany("INSERT INTO projects (address, name) VALUES (?, ?)", projects.items())
 
 
+def machines_owner(db: sqlite3.Connection) -> str | None:
+    """The owner that was made up for this machine while none was configured."""
+    row = db.execute("SELECT id FROM people WHERE origin = 'local'").fetchone()
+    return row[0] if row else None
+
+
+def hand_over(db: sqlite3.Connection, before: str | None, owner: str | None) -> None:
+    """Give the notes of the machine's owner to the owner whom the config names now, unless these have notes of their own already."""
+    if before is None or owner is None or before == owner:
+        return
+    for kind in ("user", "cross"):
+        db.execute("UPDATE OR IGNORE note_scopes SET scope = ? WHERE scope = ?", (f"{kind}:{owner}", f"{kind}:{before}"))
+
+
 def chosen(within: Reach, kind: ScopeKind | None) -> ScopeKind:
     """The kind of notes that is meant: the person's own where nothing else is said and there are such. Raises UsageError."""
     usual: tuple[ScopeKind, ...] = ("user", "project")
