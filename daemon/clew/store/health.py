@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import dataclass, field, replace
 
 from clew.messages import Usage
-from clew.store import transcript
+from clew.store import transcript, turns
 from clew.store.indexing import Indexer
 
 
@@ -24,7 +24,7 @@ def counts(db: sqlite3.Connection, now: float) -> dict[str, int]:
         "outbox_pending": "SELECT count(*) FROM outbox WHERE state IN ('pending', 'sending')",
         "sessions": "SELECT count(*) FROM sessions",
         "messages": "SELECT coalesce(max(number), 0) FROM messages",
-        "turns_running": "SELECT count(*) FROM turns WHERE state = 'running'",
+        "turns_running": f"SELECT count(*) FROM turns WHERE {turns.RUNNING}",
     }
     expired = db.execute("SELECT count(*) FROM cache_entries WHERE expires <= ?", (now,)).fetchone()[0]
     # An index on some states serves only a query that names exactly those.

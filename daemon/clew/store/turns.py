@@ -33,14 +33,15 @@ from clew.transport import Address
 
 FOR_THE_AGENT = ("message", "job")
 """Kinds of arrivals that a model answers."""
+RUNNING = "state IN ('running', 'waiting') AND state = 'running'"
+"""That a turn runs, in the words of the index `turns_open`."""
 _ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job, reply_to"
 
 
 def claimable(db: sqlite3.Connection, now: float) -> bool:
     """Whether a claim may find something; asked of a reader, so that looking costs no write."""
     row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new')"
-        " OR EXISTS (SELECT 1 FROM turns WHERE state = 'running' AND lease_until <= ?)",
+        f"SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new') OR EXISTS (SELECT 1 FROM turns WHERE {RUNNING} AND lease_until <= ?)",
         (now,),
     ).fetchone()
     return bool(row[0])
@@ -68,7 +69,7 @@ _ATTEMPTS = "(SELECT coalesce(max(attempts), 0) FROM inbox WHERE inbox.turn = tu
 def _running(db: sqlite3.Connection, now: float, *, risky: bool) -> bool:
     """Whether a (risky) turn is being run."""
     row = db.execute(
-        f"SELECT 1 FROM turns WHERE state = 'running' AND lease_until > ? AND {_ATTEMPTS} > ? LIMIT 1",
+        f"SELECT 1 FROM turns WHERE {RUNNING} AND lease_until > ? AND {_ATTEMPTS} > ? LIMIT 1",
         (now, SAFE_ATTEMPTS if risky else -1),
     ).fetchone()
     return row is not None
@@ -76,7 +77,7 @@ def _running(db: sqlite3.Connection, now: float, *, risky: bool) -> bool:
 
 def _risky_waits(db: sqlite3.Connection, now: float) -> bool:
     row = db.execute(
-        f"SELECT 1 FROM turns WHERE state = 'running' AND lease_until <= ? AND {_ATTEMPTS} >= ? LIMIT 1", (now, SAFE_ATTEMPTS)
+        f"SELECT 1 FROM turns WHERE {RUNNING} AND lease_until <= ? AND {_ATTEMPTS} >= ? LIMIT 1", (now, SAFE_ATTEMPTS)
     ).fetchone()
     return row is not None
 
@@ -84,7 +85,7 @@ def _risky_waits(db: sqlite3.Connection, now: float) -> bool:
 def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, *, risky: bool) -> Claim | None:
     row = db.execute(
         "UPDATE turns SET owner = ?, epoch = epoch + 1, lease_until = ? WHERE id ="
-        f" (SELECT id FROM turns WHERE state = 'running' AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ? ORDER BY started LIMIT 1)"
+        f" (SELECT id FROM turns WHERE {RUNNING} AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ? ORDER BY started LIMIT 1)"
         " RETURNING id, session, chat, kind, epoch, first_seq, started, stop_requested_at",
         (owner, now + lease, now, SAFE_ATTEMPTS, risky),
     ).fetchone()
@@ -319,7 +320,7 @@ def _put_recalled(db: sqlite3.Connection, turn: str, recalled: Recalled) -> None
 def void_leases(db: sqlite3.Connection) -> int:
     """At a start: no process but this one holds a turn. Returns how many were interrupted."""
     db.execute("UPDATE leases SET until = 0")
-    return db.execute("UPDATE turns SET lease_until = 0 WHERE state = 'running'").rowcount
+    return db.execute(f"UPDATE turns SET lease_until = 0 WHERE {RUNNING}").rowcount
 
 
 def release(db: sqlite3.Connection, claim: Claim) -> None:
