@@ -152,3 +152,32 @@ def test_what_is_asked_is_no_rule(text: str) -> None:  # P18
 
 def test_a_rule_in_a_request_is_one() -> None:  # P17
     assert does("Could you please never call before nine?") & phrases.PROHIBITION
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Never seen a sky like that.",
+        "I never expected so many guests.",
+        "Mai visto un mare così blu.",
+        "Nunca vi um mar assim.",
+        "Nunca había visto un mar así.",
+        "Jamais vu une mer pareille.",
+        "Nog nooit zo'n zee gezien.",
+        "Nigdy nie widziałam takiego morza.",
+        "Никогда не видела такого моря.",
+        "The old dog never barks.",
+        "Frau Brandt grüßt seit Jahren nicht mehr.",
+        "La vecina toca la trompeta sin piedad.",
+        "Mon frère dit que je chante toujours.",
+    ],
+)
+def test_what_never_happened_is_no_rule(text: str) -> None:
+    assert not does(text) & (phrases.PROHIBITION | phrases.LIMITS | DUTY | CORRECTION)
+
+
+@pytest.mark.parametrize(
+    "text", ["Er raucht nicht mehr.", "Ya no fuma.", "Non fuma più, non più di una volta.", "Hij rookt niet meer.", "Już nie pali."]
+)
+def test_what_is_no_longer_is_denied(text: str) -> None:  # P18
+    assert does(text) & phrases.NEGATION

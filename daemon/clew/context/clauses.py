@@ -47,7 +47,8 @@ def read(sentence: str, within: int) -> int:
     there = phrases.classes((word for clause in clauses for word in clause), within)
     if not asks and "denial" in there and _corrects(clauses, within):
         found |= phrases.CORRECTION
-    if not asks and "object" in there and not found & phrases.TASK and _commands(clauses, within):
+    alone = within & (within - 1) == 0  # one language: the words that follow a command are others elsewhere
+    if alone and not asks and "object" in there and not found & phrases.TASK and _commands(clauses, within):
         found |= phrases.TASK
     if found & phrases.WHEN and not found & phrases.PAST and _is_mine(sentence, clauses, within):
         found |= phrases.PROMISE << phrases.HINT  # I call them tomorrow
@@ -88,12 +89,13 @@ def _forbids(found: int, clauses: Sequence[_Clause], there: Collection[str], wit
 def _ordains(clause: _Clause, within: int) -> bool:
     """Whether a clause says what is never done, of nobody in particular."""
     at = next((at for at, word in enumerate(clause) if is_a(word, "never", within)), 0)
-    if not at or (len(clause) <= _FRONT and at == len(clause) - 1):
+    if not at:
         return False
     turning = [word for word in clause if is_a(word, "finite", within)]
-    return not turning or (
-        len(turning) == 1 and (_passive((clause[at - 1], *clause[at + 1 :]), within) or _passive(clause[at + 1 :], within))
-    )
+    if len(turning) == 1 and (_passive((clause[at - 1], *clause[at + 1 :]), within) or _passive(clause[at + 1 :], within)):
+        return True
+    behind = len(clause) - 1 - at
+    return not turning and (behind > 1 or (behind == 0 and len(clause) > _FRONT))  # `the dog never barks` is no order
 
 
 def _passive(words: _Clause, within: int) -> bool:

@@ -4,11 +4,11 @@ PHRASES = {
     "common": """de het een en of van in is dat die dit voor op met als aan bij te zijn was er ik je jij we wij ze zij hij hem haar mij
         me ons jullie mijn jouw onze hun naar om over uit door ook nog al wel maar dan wat wie waar hoe wanneer heeft hebben heb had ben
         bent wordt worden kan kunnen zou niet geen hier daar nu deze meer veel toch nee ja nooit graag""",
-    "negation": "niet, nooit, geen, niets, niks, niemand, nergens, noch, zonder, geenszins, vermijd, vermijden",
+    "negation": "niet, nooit, geen, niets, niks, niemand, nergens, noch, zonder, geenszins, vermijd, vermijden, niet meer, toch niet",
     "prohibition": """?nooit, mag niet, mogen niet, mag geen, mogen geen, moet niet, moeten niet, niet toegestaan, verboden, onder geen
         beding, in geen geval, absoluut niet, ?^geen, alsjeblieft niet, liever niet, ?wil niet, ?willen niet, ?wil geen, willen geen,
-        ^vermijd, nooit meer, zonder te vragen, zonder mijn, zonder overleg, niet zonder, ?niet meer, uitgesloten, ^nooit, mag nooit,
-        mogen nooit, moet nooit, nooit zonder, niemand mag, ^^niet""",
+        ^vermijd, nooit meer, zonder te vragen, zonder mijn, zonder overleg, niet zonder, uitgesloten, ^nooit, mag nooit, mogen nooit,
+        moet nooit, nooit zonder, niemand mag, ^^niet""",
     "limits": """?alleen, ?slechts, ?enkel, uitsluitend, tenzij, ?behalve, ?maximaal, ?minimaal, hoogstens, minstens, ten minste, ten
         hoogste, niet meer dan, niet minder dan, uiterlijk, op zijn vroegst, niet voor, niet na, zolang, mits, op voorwaarde, ?maximum,
         ?minimum, ?limiet, alleen als, alleen met, alleen na, pas als, alleen via, mag alleen, mogen alleen, mag pas, mogen pas""",
@@ -60,7 +60,7 @@ PHRASES = {
     "naming": """heet, heten, genoemd, mijn naam, woon, woont, wonen, geboren, verjaardag, adres, nummer is, staat op, staat in, kost,
         hoort bij, draait op, in totaal, weegt, meet, ?mijn vrouw, ?mijn man, ?mijn dochter, ?mijn zoon, ?mijn moeder, ?mijn vader,
         ?werkt, ?kosten""",
-    "past": "was, waren, had, hadden, werd, werden, heb, heeft, geweest",
+    "past": "was, waren, had, hadden, werd, werden, heb, heeft, geweest, nog nooit",
     "until": "voordat, voor, tot, totdat, eerst",
     "deadline": """voor maandag, voor dinsdag, voor woensdag, voor donderdag, voor vrijdag, voor zaterdag, voor zondag, uiterlijk,
         op tijd, voor het einde, voor eind, tegen, deadline""",

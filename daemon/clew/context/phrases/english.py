@@ -5,9 +5,9 @@ PHRASES = {
         she my your our their me us them at by from if so but what which who when where how there here will would can could should about
         just some any all more than then too very also get got let know like out up into over after before because again still now no
         not never yes please""",
-    "negation": """not, no, never, none, nobody, nothing, nowhere, neither, nor, cannot, without, no one, no longer, don t, doesn t,
-        didn t, isn t, aren t, wasn t, weren t, won t, wouldn t, can t, couldn t, shouldn t, mustn t, hasn t, haven t, hadn t, ain t,
-        needn t, dont, doesnt, didnt, isnt, cant, wont, shouldnt, mustnt, refuse, refuses, avoid""",
+    "negation": """not, no, never, none, nobody, nothing, nowhere, neither, nor, cannot, without, no one, no longer, don t, doesn t, didn
+        t, isn t, aren t, wasn t, weren t, won t, wouldn t, can t, couldn t, shouldn t, mustn t, hasn t, haven t, hadn t, ain t, needn t,
+        dont, doesnt, didnt, isnt, cant, wont, shouldnt, mustnt, refuse, refuses, avoid, not anymore""",
     "prohibition": """^don t, ^do not, ^dont, please don t, please do not, please dont, you don t, you do not, must not, mustn t, mustnt,
         may not, should not, shouldn t, shouldnt, shall not, not to be, not allowed, not permitted, nobody may, no one may, under no
         circumstances, in no case, on no account, forbidden, prohibited, off limits, ^avoid, ^stop, ?^no, ?we don t, do not want, don t
@@ -98,7 +98,8 @@ PHRASES = {
         stored in, is in the, account is, path is, version is, came to, amounts to, total is, weighs, ?my wife, ?my husband, ?my daughter,
         ?my son, ?my partner, ?my mother, ?my father, ?my sister, ?my brother, ?called, ?costs, ?cost, ?i work, ?measures, is called, are
         called, was called, s called, it called, one called""",
-    "past": "was, were, had, been, did, ve never, have never, has never, used to",
+    "past": """was, were, had, been, did, ve never, have never, has never, used to, never *ed, never seen, never been, never had, never
+        heard, never thought, never knew, never saw, never met, never felt, never found, never got""",
     "until": "before, until, till, unless",
     "deadline": """by monday, by tuesday, by wednesday, by thursday, by friday, by saturday, by sunday, by tomorrow, by tonight,
         by then, by the end, before the end, by next, by noon, by midnight, by easter, by christmas, at the latest, no later than,

@@ -30,9 +30,10 @@ PHRASES = {
     "decision": """décid*, décision, d accord pour, convenu, on prend, nous prenons, ?on garde, ?nous gardons, on choisit, ?choisi*,
         opté, optons, adopté, on part sur, nous partons sur, ?retenu, tranché, ?confirmé*, ?validé*, c est acté, on reste sur, ?on fait,
         ?définitif, nous utilisons, on utilise, on s est mis d accord""",
-    "correction": """?en fait, correction, ne s applique plus, tu peux de nouveau, je voulais dire, je rectifie, rectification, ?erreur,
-        trompé*, me suis trompé, ?faux, ?inexact, ?plutôt, ?au lieu de, ?au lieu du, ?à la place, ?ne plus, ?n est plus, ?changé,
-        ?maintenant c est, ?est maintenant, déplacé*, reporté*, plus exactement, faute de frappe, j ai confondu, ?finalement""",
+    "correction": """?en fait, correction, ne s applique plus, tu peux de nouveau, je voulais dire, je rectifie, rectification,
+        ?erreur, me suis trompé, ?faux, ?inexact, ?plutôt, ?au lieu de, ?au lieu du, ?à la place, ?ne plus, ?n est plus, ?changé,
+        ?maintenant c est, ?est maintenant, déplacé*, reporté*, plus exactement, faute de frappe, j ai confondu, ?finalement, trompé,
+        trompée, trompés""",
     "objection": "non, attends, attendez, pardon, désolé, désolée, oups",
     "task": """?s il te plaît, ?s il vous plaît, ?stp, ?svp, ?tu peux, ?vous pouvez, rappelle moi, rappelez moi, rappelle, n oublie pas, n
         oubliez pas, ne pas oublier, pense à, pensez à, à faire, ?il faudrait, ?je dois, ?nous devons, ?on doit, ?tâche, échéance, date
@@ -76,7 +77,7 @@ PHRASES = {
         numéro, se trouve, coûte, appartient, tourne sur, stocké, au total, pèse, ?ma femme, ?mon mari, ?ma fille, ?mon fils, ?ma mère,
         ?mon père, ?ma sœur, ?mon frère, ?travaille, ?coûtent, ?mesure""",
     "past": """était, étaient, avait, avaient, ai, as, a été, ont été, avons, n ai jamais, nous avons, ils ont, elles ont, il a, elle a,
-        on a, j ai, l a, m a, t a, lui a, n ont, n a""",
+        on a, j ai, l a, m a, t a, lui a, n ont, n a, jamais vu, jamais entendu, jamais eu, jamais été""",
     "until": "avant, tant que, jusqu",
     "deadline": """d ici, d ici là, avant le, avant fin, avant la fin, pour le, au plus tard, avant ce soir, avant demain, avant lundi,
         avant mardi, avant mercredi, avant jeudi, avant vendredi, avant samedi, avant dimanche, d ici lundi, d ici mardi,
@@ -93,7 +94,7 @@ PHRASES = {
     "copula": "est sont était étaient c ce",
     "denial": "pas non jamais",
     "joins": "et mais donc",
-    "only": "seulement juste que",
+    "only": "seulement juste",
     "none": "aucun aucune",
     "leading": """le la les l un une des du de d à au aux en dans sur pour par avec chez avant après plus pas comme mon ma mes ton ta
         tes son sa ses ce cette""",

@@ -6,13 +6,13 @@ PHRASES = {
         wird werden mein dein unser euer sein kein nicht so nur mal doch ja da hier heute dann denn zu man sich vom beim kann können
         soll nein bitte nie""",
     "negation": """nicht, nie, niemals, kein*, nichts, niemand*, nirgends, nirgendwo, weder, ohne, keinesfalls, keineswegs, nimmer, ned,
-        nich, nix, vermeide, vermeiden""",
+        nich, nix, vermeide, vermeiden, nicht mehr, doch nicht""",
     "prohibition": """?nie, ?niemals, auf keinen fall, unter keinen umständen, keinesfalls, darf nicht, dürfen nicht, darfst nicht, darf
         kein*, dürfen kein*, soll nicht, sollen nicht, sollst nicht, sollte nicht, muss nicht, verboten, untersagt, nicht erlaubt, bitte
-        nicht, bitte kein*, ?^kein*, ?nicht mehr, lass das, ^vermeide, ohne rückfrage, ohne meine, ohne zu fragen, nichts ohne, nicht
-        ohne, ?will nicht, ?wollen nicht, möchte nicht, will kein*, möchte kein*, nicht vor, kommt nicht in frage, tabu, ^niemals, ^nie,
-        darf nie, darf niemals, dürfen nie, dürfen niemals, nie wieder, nie ohne, niemals ohne, soll nie, sollen nie, bitte nie, niemand
-        darf, auf gar keinen fall, darf man nicht, dürfe nicht, ^^nicht""",
+        nicht, bitte kein*, ?^kein*, lass das, ^vermeide, ohne rückfrage, ohne meine, ohne zu fragen, nichts ohne, nicht ohne, ?will
+        nicht, ?wollen nicht, möchte nicht, will kein*, möchte kein*, nicht vor, kommt nicht in frage, tabu, ^niemals, ^nie, darf nie,
+        darf niemals, dürfen nie, dürfen niemals, nie wieder, nie ohne, niemals ohne, soll nie, sollen nie, bitte nie, niemand darf, auf
+        gar keinen fall, darf man nicht, dürfe nicht, ^^nicht""",
     "limits": """?nur, außer, ausser, es sei denn, sofern, höchstens, mindestens, ?maximal, ?minimal, nicht mehr als, nicht weniger als,
         spätestens, frühestens, ausschließlich, ausschliesslich, lediglich, solange, vorausgesetzt, ?maximum, ?minimum, ?bis zu, bloß
         nicht, ausgenommen, nicht über, nicht unter, nicht später als, nur wenn, nur mit, nur nach, erst wenn, nur noch, nur über, nur
@@ -67,7 +67,8 @@ PHRASES = {
         problem, keine sorge, keine ahnung, nicht schlecht, warum nicht, nicht nur, macht nichts, nichts zu danken, keine ursache, gar
         nicht so, nicht so schlimm, kein ding, weiß nicht, weiss nicht, ob oder nicht, oder nicht, nicht wahr, kein stress, keine eile,
         nichts besonderes, nichts neues, nicht viel, kein wunder, ganz und gar nicht schlecht, noch nie so, mehr oder weniger, früher oder
-        später, immer noch, immer wieder, wie immer, nicht übel, auch nicht schlecht, macht ja nichts, mit oder ohne""",
+        später, immer noch, immer wieder, wie immer, nicht übel, auch nicht schlecht, macht ja nichts, mit oder ohne, hätte ich nie, hätte
+        nie, hätte ich niemals""",
     "numbers": """zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn
         neunzehn zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert tausend million dutzend""",
     "months": "januar februar märz april mai juni juli august september oktober november dezember",

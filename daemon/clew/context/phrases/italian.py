@@ -5,7 +5,7 @@ PHRASES = {
         non si se ma come più mi ti ci vi io tu lui lei noi voi loro mio mia tuo tua suo sua nostro nostra questo questa quello quella
         sono sei siamo ho hai ha abbiamo hanno essere anche già molto quando dove cosa oggi qui poi però ancora no sì l d all dell
         nell sull""",
-    "negation": "non, mai, niente, nulla, nessun*, né, neanche, nemmeno, neppure, senza, evita, evitare, evitate",
+    "negation": "non, mai, niente, nulla, nessun*, né, neanche, nemmeno, neppure, senza, evita, evitare, evitate, non più",
     "prohibition": """?mai, ?^non *are, ?^non *ere, ?^non *ire, ^non *arlo, ^non *arla, ^non *erlo, ^non *ate, ^non *ete, ^non *ite, per
         favore non, non si può, non si deve, non deve, non devono, non devi, non dobbiamo, ?non voglio, ?non vogliamo, ?non può, vietat*,
         proibit*, in nessun caso, per nessun motivo, assolutamente no, ?^niente, ?^nessun*, non se ne parla, ^evita, ^evitate, mai più,
@@ -79,7 +79,8 @@ PHRASES = {
     "naming": """si chiama, mi chiamo, il mio nome, abito, abita, abitiamo, nato, nata, compleanno, indirizzo, numero è, si trova, costa,
         appartiene, in totale, pesa, misura, ?mia moglie, ?mio marito, ?mia figlia, ?mio figlio, ?mia madre, ?mio padre, ?mia sorella,
         ?mio fratello, ?lavora, ?costano, ?chiamat*""",
-    "past": "era, erano, fu, aveva, avevano, stato, stata, stati, ho, hanno, abbiamo, *avano, *evano, *ivano, *arono, *erono",
+    "past": """era, erano, fu, aveva, avevano, stato, stata, stati, ho, hanno, abbiamo, *avano, *evano, *ivano, *arono, *erono, mai *to,
+        mai *so, mai *sto""",
     "until": "prima, finché, fino",
     "deadline": "entro, entro il, prima del, al più tardi, per lunedì, per venerdì, per domani, scadenza",
     "recurring": "ogni, tutti i, tutte le, sempre, settimanal*",

@@ -4,8 +4,8 @@ PHRASES = {
     "common": """i w na z do że to jest się o po za od dla jak co ale czy przez przy jego jej ich mój moja twój nasz ja ty on ona my wy
         oni mnie mi ci nam was go mu ją są był była było będzie być mam masz ma mamy jeszcze już tylko też tak kiedy gdzie kto tu tam
         teraz bardzo który która które ten ta te tego tej oraz lub albo ponieważ bo więc nie""",
-    "negation": """nie, nigdy, nic, nikt, nikogo, nikomu, żaden, żadna, żadne, żadnych, żadnego, bez, ani, nigdzie, wcale, unikaj,
-        unikać""",
+    "negation": """nie, nigdy, nic, nikt, nikogo, nikomu, żaden, żadna, żadne, żadnych, żadnego, bez, ani, nigdzie, wcale, unikaj, unikać,
+        już nie, a nie""",
     "prohibition": """?nigdy, ^nie *j, ^nie *jcie, ^nie *cie, ^nie dzwoń, ^nie rób, ^nie mów, ^nie pisz, ^nie płać, ^nie bierz, ^nie idź,
         ^nie wchodź, ^nie włącz, ^nie wyłącz, ^nie ruszaj, ^nie zmień, ^nie kładź, proszę nie, nie wolno, nie można, ?nie może, ?nie mogą,
         nie należy, nie powinno, nie powinien, nie powinna, zabronion*, zakaz*, w żadnym wypadku, pod żadnym pozorem, absolutnie nie,
@@ -71,7 +71,7 @@ PHRASES = {
         kosztuje, należy do, działa na, w sumie, waży, mierzy, pod adresem, pod numerem, ?moja żona, ?mój mąż, ?moja córka, ?mój syn,
         ?moja mama, ?mój tata, ?pracuje, ?kosztują""",
     "past": """był, była, było, byli, były, miał, miała, mieli, *ałam, *ałem, *iłam, *iłem, *ałyśmy, *aliśmy, *iliśmy, *ziała, *ział,
-        *zieli""",
+        *zieli, nigdy nie *łam, nigdy nie *łem, nigdy nie *ła, nigdy nie *ł""",
     "until": "zanim, dopóki, przed, póki",
     "deadline": """do poniedziałku, do wtorku, do środy, do czwartku, do piątku, do soboty, do niedzieli, do jutra, do końca,
         przed końcem, najpóźniej, na czas, termin, na jutro""",

@@ -4,7 +4,7 @@ PHRASES = {
     "common": """o a os as um uma de do da dos das no na nos nas em e ou é que com por para como mais mas se seu sua meu minha nosso
         nossa ele ela eles elas eu tu você vocês nós me te lhe isso isto este esta esse essa está estão são foi ser tem ter há muito
         também já quando onde quem hoje aqui ao à pelo pela não sim até sem sobre todo ainda estou""",
-    "negation": "não, nunca, jamais, nada, ninguém, nenhum*, nem, tampouco, sem, evita, evite, evitar",
+    "negation": "não, nunca, jamais, nada, ninguém, nenhum*, nem, tampouco, sem, evita, evite, evitar, já não, não é mais",
     "prohibition": """?nunca, ?jamais, ?^não *es, ?^não *as, ^não ligue, ^não faça, ^não use, ^não envie, ^não mande, ^não apague, ^não
         compre, ^não pague, ^não diga, ^não coloque, ^não ponha, ^não publique, ^não mexa, ^não toque, ^não altere, ^não mude, ^não
         marque, ^não reserve, ^não chame, ^não conte, ^não deixe, ^não abra, ^não peça, ^não escreva, ^não esqueça, por favor não, ?não
@@ -68,7 +68,8 @@ PHRASES = {
     "naming": """se chama, chama se, meu nome, me chamo, chamo me, moro, mora, vive em, vivo em, nasceu, aniversário, endereço, número é,
         fica em, custa, pertence, no total, pesa, mede, ?minha mulher, ?minha esposa, ?meu marido, ?minha filha, ?meu filho, ?minha mãe,
         ?meu pai, ?trabalha, ?custam, ?chamad*""",
-    "past": "era, eram, foi, foram, tinha, estava, estavam, havia, *ava, *avam, *aram, *iram, *ávamos",
+    "past": """era, eram, foi, foram, tinha, estava, estavam, havia, *ava, *avam, *aram, *iram, *ávamos, nunca vi, nunca tinha, nunca fui,
+        nunca ouvi, nunca *ou""",
     "until": "antes, até, enquanto",
     "deadline": "até, até o, até ao, antes do, o mais tardar, prazo, para amanhã, até amanhã",
     "recurring": "cada, todos os, todas as, toda a, todo o, sempre, semanal*",

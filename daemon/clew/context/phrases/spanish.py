@@ -4,7 +4,7 @@ PHRASES = {
     "common": """el la los las un una unos unas de del al y o es en que con por para como más pero si su sus mi mis tu tus nuestro
         nuestra lo le les se me te nos yo tú él ella ellos usted este esta esto ese esa eso está están son fue ser hay muy también ya
         cuando donde qué quién cómo hoy aquí allí ha he han tengo tiene porque sobre hasta desde todo no sí estoy estás vino come""",
-    "negation": "no, nunca, jamás, nada, nadie, ningún, ninguna, ninguno, ni, tampoco, sin, evita, evitar, evite",
+    "negation": "no, nunca, jamás, nada, nadie, ningún, ninguna, ninguno, ni, tampoco, sin, evita, evitar, evite, ya no",
     "prohibition": """?nunca, ?jamás, ?^no *es, ?^no *as, ^no haga, ^no llame, ^no envíe, ^no use, ^no borre, ^no toque, ^no mande, ^no
         ponga, ^no olvide, ^no diga, ^no publique, ^no compre, ^no pague, ^no cambie, ^no reserve, por favor no, no se puede, no debe, no
         deben, no debes, no debemos, ?no puede, ?no pueden, ?no quiero, ?no queremos, prohibid*, está prohibido, bajo ninguna
@@ -86,7 +86,8 @@ PHRASES = {
     "naming": """se llama, mi nombre, me llamo, vive en, vivo en, vivimos, nació, cumpleaños, dirección, número es, cuesta, pertenece, en
         total, pesa, mide, ?mi mujer, ?mi marido, ?mi hija, ?mi hijo, ?mi madre, ?mi padre, ?mi hermana, ?mi hermano, ?trabaja, ?cuestan,
         ?toma, ?está en, ?llamad*""",
-    "past": "era, eran, fue, fueron, había, estaba, estaban, he, ha sido, hemos, tenía, *aba, *aban, *aron, *ieron, *abamos",
+    "past": """era, eran, fue, fueron, había, estaba, estaban, he, ha sido, hemos, tenía, *aba, *aban, *aron, *ieron, *abamos, nunca
+        había, nunca he, nunca ha, nunca vi, nunca *ado, nunca *ido""",
     "until": "antes, hasta, mientras",
     "deadline": "antes del, antes de, para el, a más tardar, como tarde, hasta el, antes de fin, para mañana, plazo",
     "recurring": "cada, todos los, todas las, siempre, diariamente, semanal*",
