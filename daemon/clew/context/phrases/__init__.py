@@ -293,7 +293,10 @@ def within(counts: Mapping[int, int], usual: int) -> int:
 
 def foreign(counts: Mapping[int, int], expected: int) -> int:
     """The languages, as bits, of a sentence with these counts that is plainly in none of the expected ones; 0 where it is not."""
-    own = likely(counts) if sum(counts.values()) >= _ENOUGH_WORDS else 0
+    if sum(counts.values()) < _ENOUGH_WORDS:
+        return 0
+    most = max(counts.values())
+    own = sum(bit for bit, count in counts.items() if count == most)
     return 0 if own & expected else own
 
 
