@@ -24,10 +24,10 @@ _ACTS: tuple[tuple[int, Kind, int], ...] = (
     (phrases.ERROR, "error", 14),
     (phrases.TASK, "task", 20),
     (phrases.DUTY, "constraint", 16),
-    (phrases.LIMITS, "constraint", 11),
+    (phrases.LIMITS, "constraint", 7),
     (phrases.PREFERENCE, "preference", 11),
-    (phrases.PROHIBITION << phrases.HINT, "constraint", 10),
-    (phrases.OPEN, "question", 8),
+    (phrases.PROHIBITION << phrases.HINT, "constraint", 8),
+    (phrases.OPEN, "question", 4),
     (phrases.GOAL, "goal", 26),
     (phrases.DUTY << phrases.HINT, "constraint", 8),
     (phrases.CORRECTION << phrases.HINT, "correction", 4),
@@ -35,7 +35,7 @@ _ACTS: tuple[tuple[int, Kind, int], ...] = (
     (phrases.LIMITS << phrases.HINT, "constraint", 3),
     (phrases.PREFERENCE << phrases.HINT, "preference", 2),
     (phrases.OPEN << phrases.HINT, "question", 2),
-    (phrases.NAMING, "fact", 2),
+    (phrases.NAMING, "fact", 9),
     (phrases.TASK << phrases.HINT, "task", 6),
     (phrases.GOAL << phrases.HINT, "goal", 3),
     (phrases.ERROR << phrases.HINT, "error", 3),
@@ -150,7 +150,8 @@ def fades(does: int, kind: Kind, identifiers: Sequence[Identifier]) -> tuple[boo
     if does & phrases.RECURRING or any(each.strong for each in identifiers):
         return False, ()
     named = tuple(each.text for each in identifiers if each.kind == "date")
-    vague = bool(does & (phrases.WHEN | phrases.DEADLINE)) and kind not in ("constraint", "correction", "decision")
+    lasting = kind in ("constraint", "correction", "decision") or does & phrases.DUTY
+    vague = bool(does & (phrases.WHEN | phrases.DEADLINE)) and not lasting
     return vague and not named, named
 
 
