@@ -2,10 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
+from clew import recall
 from clew.compacted import entry_line, short, told
 from clew.compactor import Compactor, Outcome
 from clew.context.notes import Notes, ScopeKind
+from clew.context.redact import redact
 from clew.context.view import window
 from clew.errors import ClewError, StoreError
 from clew.messages import Message
@@ -21,6 +25,8 @@ LONGEST_LINE = 200
 """Characters of an entry in an answer."""
 MOST_LINES = 20
 """Entries of one kind in an answer."""
+FOUND = 8
+"""Messages that /recall shows."""
 QUOTED = 60
 """Characters of a message that an answer quotes."""
 
@@ -38,13 +44,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What commands work with. stop: set when somebody stops the one that runs."""
+    """What commands work with. zone: of people who have none of their own. stop: set when somebody stops the one that runs."""
 
     store: SqliteStore
     compactor: Compactor
     threads: Threads
     providers: Sequence[Provider]
     caller: ModelCaller
+    zone: str
     stop: Stop = field(default_factory=Stop)
 
 
@@ -201,6 +208,22 @@ async def _unpin(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     return Answer(text, effects=(unpinned.effect,))
 
 
+async def _recall(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """The messages that answer a query best: those that recall and the model's search would find here."""
+    if not rest:
+        return Answer(f"It is written so: {COMMANDS['/recall'].usage}")
+    zone = ZoneInfo((claim.direct and claim.person and claim.person.timezone) or rooms.zone)
+    compaction = (await rooms.store.view(claim.session)).compaction
+    scope = await rooms.store.scope_for(session=(claim.session, str(claim.address), compaction.to_seq if compaction else 0))
+    today = datetime.fromtimestamp(claim.started, zone).date()
+    found = [each.candidate for each in await recall.search(rooms.store, scope, rest, limit=FOUND, today=today)]
+    lines = [
+        f"{datetime.fromtimestamp(each.at, zone):%Y-%m-%d %H:%M} {each.speaker} in {each.chat}: {short(redact(each.text), LONGEST_LINE)}"
+        for each in found
+    ]
+    return Answer("\n".join(lines) or "Nothing was found. What is in my view already is not looked for.")
+
+
 async def _memory(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     """What is noted of the person in their own chat, else of the chat; preferences are set and cleared, changes are undone."""
     where = Where(address=str(claim.address))
@@ -241,6 +264,7 @@ COMMANDS = {
     "/undo": Command("/undo [compaction]", "take back the last exchange, or the newest compaction", _undo),
     "/pin": Command("/pin [id]", "keep a message word for word: the one replied to, else the newest", _pin),
     "/unpin": Command("/unpin [id]", "let go of it again: the one replied to, else the one pinned last", _unpin),
+    "/recall": Command("/recall QUERY", "find what was said earlier, here and in your other conversations", _recall),
     "/memory": Command("/memory [set KEY VALUE | clear NAME | history | undo]", "what is known here beyond this conversation", _memory),
     "/stop": Command("/stop", "stop the reply that is being written", None),
 }

@@ -95,7 +95,7 @@ class IndexRecall:
         today = datetime.fromtimestamp(session.at, session.zone).date()
 
         def ask(frequency: Callable[[str], int], total: int) -> Query | None:
-            return query(session.text, session.previous, session.names, frequency, total, today, told=True)
+            return query(session.text, session.previous, session.names, frequency, total, today)
 
         found = await self._store.search(scope, ask, DEPTH, members)
         fresh = await asyncio.to_thread(self._quoted, found, session.zone)
@@ -132,5 +132,5 @@ async def search(store: SqliteStore, scope: Scope, text: str, *, limit: int, tod
 
     Who searches wants to see what there is: the gate that keeps small talk from recalling anything does not apply.
     """
-    found = await store.search(scope, lambda frequency, total: query(text, (), (), frequency, total, today), DEPTH)
+    found = await store.search(scope, lambda frequency, total: query(text, (), (), frequency, total, today, sought=True), DEPTH)
     return list(found.scored[:limit])

@@ -162,7 +162,7 @@ class Service:
 
     def _work(self) -> Work:
         """What new turns are run with."""
-        rooms = commands.Rooms(self.store, self.compactor, self.threads, self.providers, self.caller)
+        rooms = commands.Rooms(self.store, self.compactor, self.threads, self.providers, self.caller, self.zone)
         merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
         return Work(self.agent, rooms, merging, self.config.limits.turns_at_once)
 

@@ -83,6 +83,15 @@ def test_the_table_says_the_same_and_nothing_of_the_text(tmp_path: Path) -> None
     assert "Dufour" not in out + err
 
 
+def test_made_up_talk_is_put_around(tmp_path: Path) -> None:
+    code, out, _ = called(str(written(tmp_path / "own")), "--among", "300", "--json", cwd=tmp_path)
+    measured = json.loads(out)
+    assert code == 0
+    assert measured["messages"] == 307
+    assert "alone" not in measured
+    assert measured["together"]["recalled"]["all"]["questions"] == 3
+
+
 def test_questions_are_answered_line_by_line(tmp_path: Path) -> None:  # P31 P32
     ask = {"op": "recall", "session_id": "new", "text": "In which berth does the Dufour lie?", "budget_chars": 400, "top_n": 1}
     asked = [*({"op": "message", **each} for each in messages()), {"op": "prepare"}, ask, {**ask, "session_id": "boat"}]

@@ -63,6 +63,21 @@ async def test_another_session_is_quoted_and_never_stored(tmp_path: Path) -> Non
 
 
 @pytest.mark.asyncio
+async def test_recall_in_a_chat_finds_what_the_person_may_see(tmp_path: Path) -> None:  # P33, P37
+    async with engine(tmp_path, quiet) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        await fresh(world)
+        calls = len(world.model.calls)
+        answer = await world.desk.ask("/recall locker")
+        assert "ada in desk:ada: my locker code is 5512" in answer
+        assert (await world.desk.ask("/recall locker", "bob")).startswith("Nothing was found.")
+        assert "/recall QUERY" in await world.desk.ask("/recall")
+        assert len(world.model.calls) == calls
+        await world.desk.ask("hello again")
+        assert await world.desk.ask("/recall again") == "Nothing was found. What is in my view already is not looked for."
+
+
+@pytest.mark.asyncio
 async def test_a_fact_is_still_recalled_when_it_was_asked_for_fifty_times(tmp_path: Path) -> None:  # P31, BO-032
     async with engine(tmp_path, quiet) as world, world.running():
         await world.desk.ask("my locker code is 5512")

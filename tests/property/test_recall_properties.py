@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import UTC, date
 from itertools import pairwise
@@ -12,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clew.context.query import Days
-from clew.context.ranking import Hits, Line, rank, regions
+from clew.context.ranking import BLOCK_BITS, BLOCKS, REPEATED, Hits, Line, rank, regions
 from clew.context.recall import (
     HEADING_OTHER,
     HEADING_SAME,
@@ -141,6 +142,7 @@ def lines(draw: st.DrawFn) -> list[Line]:
             draw(st.sampled_from([place, place + 1])),
             draw(st.integers(0, 2_000)),
             draw(st.booleans()),
+            draw(st.integers(0, 3)),
         )
         for place in sorted(draw(places))
     ]
@@ -174,6 +176,21 @@ def test_every_place_is_looked_at_while_there_are_few(terms: tuple[set[int], set
     assert all(before[1] + 1 < after[0] for before, after in pairwise(runs))
     for place in set().union(*terms) - in_view:
         assert any(first <= place <= last for first, last in runs)
+
+
+# P31
+@given(st.lists(st.lists(st.integers(0, 3_000), unique=True, max_size=400), min_size=1, max_size=4), st.data())
+def test_the_best_blocks_are_looked_at_though_most_are_not_weighed(terms: list[list[int]], data: st.DataObject) -> None:
+    weights = data.draw(st.lists(st.floats(0.5, 9), min_size=len(terms), max_size=len(terms)))
+    counts = [Counter(place >> BLOCK_BITS for place in places) for places in terms]
+    plain: dict[int, float] = defaultdict(float)
+    for weight, blocks in sorted(zip(weights, counts, strict=True), key=lambda each: each[1].total()):
+        for block, count in blocks.items():
+            plain[block] += weight + weight * REPEATED * (min(count, 4) - 1)
+    best = sorted(plain, key=lambda block: (-plain[block], -block))[:BLOCKS]
+    runs = regions(Query(tuple("abcd"[: len(terms)]), tuple(weights)), Hits(tuple(terms)))
+    seen = {block for block in range(400) if any(first <= block << BLOCK_BITS <= last for first, last in runs)}
+    assert set(best) <= seen
 
 
 # P32

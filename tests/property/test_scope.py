@@ -11,12 +11,13 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clew import recall
 from clew.clock import new_id
 from clew.config import Recall
 from clew.messages import Text
 from clew.metrics import Metrics
 from clew.recall import IndexRecall, SessionView
-from clew.store import NewMessage, Outcome, PromptState, Step
+from clew.store import NewMessage, Outcome, PromptState, Scope, Step
 from clew.store.sqlite import SqliteStore
 from clew.tools import Tool, ToolContext, ToolError
 from clew.tools.sessions import tools
@@ -109,9 +110,13 @@ class Model:
             return False
         if line.chat == at_chat:
             return True
-        if at_chat in GROUPS or line.chat not in GROUPS:
-            return False
-        return any(start <= line.at <= end for start, end in self.spans.get((at_chat, line.chat), ()))
+        return at_chat not in GROUPS and line.chat in GROUPS and self.is_of(at_chat, line)
+
+    def is_of(self, person: str, line: Line) -> bool:
+        """Whether a person said or heard it: in their direct chat, or in a group of which they were a member then."""
+        if line.retracted or line.chat not in GROUPS:
+            return not line.retracted and line.chat == person
+        return any(start <= line.at <= end for start, end in self.spans.get((person, line.chat), ()))
 
 
 async def play(store: SqliteStore, folder: Path, happened: Sequence[Event]) -> Model:
@@ -208,10 +213,23 @@ async def tools_see(store: SqliteStore, model: Model, asking: ToolContext, allow
 
 
 async def recall_sees(store: SqliteStore, chat: str, session: str, after: int, allowed: set[str]) -> None:
-    recall = IndexRecall(store, Recall(max_excerpts=100, budget_chars=100_000), Metrics())
-    view = SessionView(session, f"desk:{chat}", after, NEEDLE, (), (), UTC, PromptState(), False)
-    block = await recall.system_appendix(view)
-    assert {identifier for excerpt in block.shown for identifier in excerpt.ids} <= allowed
+    engine = IndexRecall(store, Recall(max_excerpts=100, budget_chars=100_000), Metrics())
+    for text in (NEEDLE, "What was said on 15 January 2027?"):  # by a word, and by nothing but the day
+        view = SessionView(session, f"desk:{chat}", after, text, (), (), UTC, PromptState(), False, at=NOW + 86_400)
+        block = await engine.system_appendix(view)
+        assert {identifier for excerpt in block.shown for identifier in excerpt.ids} <= allowed
+
+
+async def outside_of_a_session(store: SqliteStore, model: Model, name: str) -> None:
+    """What `clew session search --person` and `--chat` find."""
+
+    async def found(scope: Scope) -> set[str]:
+        return {each.candidate.id for each in await recall.search(store, scope, NEEDLE, limit=100)}
+
+    assert await found(await store.scope_for(address=f"desk:{name}")) == {line.id for line in model.lines if model.may_see(name, line)}
+    if name in PEOPLE:
+        theirs = await found(await store.scope_for(person=name))
+        assert theirs == {line.id for line in model.lines if model.is_of(name, line)}
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -224,6 +242,7 @@ def test_no_path_leads_to_a_text_that_may_not_be_seen(happened: list[Event]) -> 
                 model = await play(store, folder, happened)
                 for chat in (*PEOPLE, *GROUPS, "nobody"):
                     await looks_from(store, model, chat)
+                    await outside_of_a_session(store, model, chat)
                 assert await store.check() == []
 
     asyncio.run(run())

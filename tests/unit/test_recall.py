@@ -43,7 +43,7 @@ def some_query(*terms: str, total: int = 0, days: tuple[Days, ...] = ()) -> Quer
 
 
 def line(place: int, *, session: str = "s1", speaker: str = "Ada", size: int = 50, asks: bool = False, at: float = NOON) -> Line:
-    return Line(place, place, session, speaker, at, place, size, asks)
+    return Line(place, place, session, speaker, at, place, size, asks, int(at // 86_400))
 
 
 def places(found: Sequence[Ranked]) -> list[int]:
@@ -79,6 +79,19 @@ def test_small_talk_asks_for_nothing(text: str) -> None:
     assert query(text) is None
 
 
+# P35
+def test_a_search_takes_what_a_message_does_not_say() -> None:
+    def sought(text: str) -> tuple[str, ...]:
+        found = query(text, sought=True)
+        return found.terms if found else ()
+
+    assert sought("🎉🎉 party") == ("party", "emoji1f389")
+    assert sought("to be or not") == ("to", "be", "or", "not")
+    assert sought("すし") == ("すし",)
+    assert sought("東") == ("東",)
+    assert sought("sk-ant-api03-" + "Zx9Qw7Er5Ty3Ui1Op8As6Df4Gh2Jk0Lz" * 2) == ()
+
+
 # P31
 def test_short_follow_up_takes_terms_of_the_turns_before_it() -> None:
     assert asked("and why?", ["Which boat did Bob buy?"]) == ("boat", "bob", "buy")
@@ -102,7 +115,7 @@ def test_long_messages_keep_their_rarest_terms() -> None:
 
 # P31
 def test_what_is_looked_up_is_bounded_and_the_rarest_word_is_always_asked_for() -> None:
-    frequencies = {"zebra": 20, "boat": 4_000, "peopl": 15_000, "serv": 30_000}
+    frequencies = {"zebra": 20, "boat": 4_000, "peopl": 5_000, "serv": 30_000}
     found = query("zebra boat people server", frequencies=frequencies, total=1_000_000)
     assert found is not None
     assert dict(zip(found.terms, found.looked_up, strict=True)) == {"zebra": True, "boat": True, "people": True, "server": False}
@@ -225,10 +238,10 @@ def test_small_talk_recalls_nothing_and_a_rare_word_is_reason_enough(total: int)
 # P31
 def test_a_day_is_reason_enough_where_it_is_asked_for() -> None:
     today = date(2026, 3, 20)
-    asked = query("What did I say yesterday?", total=9_000, today=today, told=True)
+    asked = query("What did I say yesterday?", total=9_000, today=today)
     assert asked is not None
     assert relevant(asked, 0.1)
-    told = query("I bought bread yesterday", total=9_000, today=today, told=True)
+    told = query("I bought bread yesterday", total=9_000, today=today)
     assert told is not None
     assert told.days == ()
 

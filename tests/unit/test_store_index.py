@@ -125,6 +125,46 @@ async def test_scripts_without_spaces_are_found_by_part(tmp_path: Path, stored: 
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        ("我们去东京", "东"),
+        ("我们去东京", "东京"),
+        ("すしが好きです", "すし"),
+        ("ร้านกาแฟอยู่ใกล้สถานี", "กาแฟ"),
+        ("मेरा नाम हिन्दी में लिखो", "हिन्दी"),
+        ("كتب المُدَرِّسُ على السبورة", "المدرس"),
+        ("שָׁלוֹם עולם", "שלום"),
+        ("das Café in der Straße", "cafe strasse"),
+        ("the ﬁle on ＫＥＹ drive", "file key"),
+        ("we had 🍕 by the river", "🍕"),
+        ("restart kube_proxy now", "kubeproxy"),
+        ("restart kube_proxy now", "proxy"),
+        ("call getUserName first", "user name"),
+        ("call getUserName first", "getusername"),
+        ("edit /etc/nginx/site.conf", "nginx"),
+        ("edit /etc/nginx/site.conf", "/etc/nginx/site.conf"),
+        ("it failed with ERR_CONN-0x80070005", "0x80070005"),
+        ("plan B it is", "b"),
+        ("to be or not to be", "to be"),
+    ],
+)
+async def test_every_script_sign_and_identifier_is_found(tmp_path: Path, stored: str, asked: str) -> None:  # P35, BO-038
+    async with opened(tmp_path) as store:
+        await put(store, "something else", stored, "still another thing")
+        assert stored in await best(store, asked)
+
+
+@pytest.mark.asyncio
+async def test_what_was_written_on_a_day_is_found_by_it(tmp_path: Path) -> None:  # P31
+    async with opened(tmp_path) as store:
+        for day, text in enumerate(("older", "old", "new")):
+            await turn(store, text, text, "noted", now=NOW - 40 * 86_400 * (2 - day))
+        scored = await recall.search(store, await store.scope_for(operator=True), "6 December 2026", limit=1, today=TODAY)
+        assert scored[0].candidate.text == "old"
+
+
+@pytest.mark.asyncio
 async def test_credentials_are_not_in_the_index(tmp_path: Path) -> None:  # P19
     key = "sk-ant-api03-" + "Zx9Qw7Er5Ty3Ui1Op8As6Df4Gh2Jk0Lz" * 2
     async with opened(tmp_path) as store:

@@ -22,6 +22,7 @@ from clew.evaluation.replay import Run, replay
 from clew.evaluation.transcript import Transcript
 from clew.providers import Provider
 
+TITLES = {"alone": "EACH ALONE", "together": "ALL TOGETHER"}
 COLUMNS = (1, 5, 20)
 """Compactions passed, as they stand in the table."""
 
@@ -193,13 +194,16 @@ def _print_texts(run: Run) -> None:
 @click.option("--jsonl", is_flag=True, help="Speak JSON lines: messages and questions on stdin, excerpts on stdout.")
 @click.option("--budget", metavar="CHARS", type=click.IntRange(0, 100_000), help="Instead of budget_chars.")
 @click.option("--excerpts", type=click.IntRange(0, 100), help="Instead of max_excerpts.")
+@click.option("--among", type=click.IntRange(0, 10_000_000), default=0, help="Add so many made-up messages around them.")
 @config_option
 @json_option
 @asynchronous
-async def recall(folder: Path | None, jsonl: bool, budget: int | None, excerpts: int | None, path: Path | None, as_json: bool) -> None:
+async def recall(
+    folder: Path | None, jsonl: bool, budget: int | None, excerpts: int | None, among: int, path: Path | None, as_json: bool
+) -> None:
     """Ask questions about earlier chats, and measure how much of what answers them recall brings back.
 
-    DIR holds messages.jsonl and questions.jsonl. Each conversation is asked alone, then all of them in one store.
+    DIR holds messages.jsonl and questions.jsonl. Each conversation is asked alone, then all of them in one store; with --among only so.
     """
     from clew.evaluation import questions as asking  # only now: it brings the store with it
 
@@ -217,15 +221,18 @@ async def recall(folder: Path | None, jsonl: bool, budget: int | None, excerpts:
     )
     remarks, questions = asking.read(folder)
     parts = list(asking.conversations(remarks, questions))
-    alone = [answer for part in parts for answer in await asking.asked(*part, limits)]
-    together = alone if len(parts) == 1 else await asking.asked(remarks, questions, limits)
-    figures = {"alone": asking.figures(alone), "together": asking.figures(together)}
+    figures = {}
+    if not among:
+        alone = [answer for part in parts for answer in await asking.asked(*part, limits)]
+        figures["alone"] = asking.figures(alone)
+    if among or len(parts) > 1:
+        figures["together"] = asking.figures(await asking.asked(remarks, questions, limits, among))
     if as_json:
-        print_json({"messages": len(remarks), "budget_chars": limits.budget_chars, "max_excerpts": limits.max_excerpts} | figures)
+        print_json({"messages": len(remarks) + among, "budget_chars": limits.budget_chars, "max_excerpts": limits.max_excerpts} | figures)
         return
-    click.echo(f"{len(remarks):,} messages, {plural(len(parts), 'conversation')}, {limits.budget_chars:,} characters")
-    _print_recalled("EACH ALONE", figures["alone"])
-    _print_recalled("ALL TOGETHER", figures["together"])
+    click.echo(f"{len(remarks) + among:,} messages, {plural(len(parts), 'conversation')}, {limits.budget_chars:,} characters")
+    for mode, each in figures.items():
+        _print_recalled(TITLES[mode], each)
 
 
 async def _answer_lines() -> None:

@@ -11,7 +11,7 @@ from datetime import date
 from clew.context.redact import redact
 from clew.context.spans import day_words, spans
 from clew.context.stopwords import COURTESY, stop_words
-from clew.context.text import MAX_WORD, UNSPACED_RUN, WORD, clean, extra_words, letters, normalise, pairs, stem
+from clew.context.text import MAX_WORD, UNSPACED_RUN, WORD, clean, emoji, extra_words, letters, normalise, pairs, stem
 
 MAX_QUERY_CHARS = 8_000
 """Characters of a message that are read for terms: the first three quarters and the last quarter of this."""
@@ -19,7 +19,7 @@ MAX_TERMS = 16
 ENOUGH_TERMS = 3
 """A message with fewer terms than this is a follow-up: terms of the turns before it join, up to `FOLLOW_UP_TERMS`."""
 FOLLOW_UP_TERMS = 6
-LOOKUPS = 20_000
+LOOKUPS = 10_000
 """The most places that are looked up for all terms of a query together, rarest terms first: what bounds its cost. A term that is too common
 for it is sought in the texts that the others lead to."""
 DAYS_WEIGHT = 5.0
@@ -38,6 +38,7 @@ _CHUNK = re.compile(r"[^\W_]+(?:[._/:@-]{1,2}[^\W_]+){0,15}")
 _ASKING = re.compile(
     r"[?？]|\b(?:why|how|what|when|where|who|which|more|continue|again|warum|wieso|wie|wann|wo|wer|was|mehr|weiter|nochmal)\b"
 )
+_REDACTED = re.compile(r"\[redacted[^\]]{0,30}\]")
 _POSSESSIVE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)\b")
 
 
@@ -83,25 +84,25 @@ def query(
     total: int = 0,
     today: date | None = None,
     *,
-    told: bool = False,
+    sought: bool = False,
 ) -> Query | None:
     """The query for the user's message `text`, or None where it asks for nothing.
 
     `previous` are the user's messages before it, oldest first; `names` the known speakers, whose names count even
     where they are stop words too; `frequencies` gives the number of messages that a word of `tokens` occurs in;
-    `total` is the number of messages in the store; `today` the writer's date, without which no day is understood; `told` says that the
-    text is a message and no search, so that days in it count only where it asks something. Never raises for any `text`, and every
-    expression of the result is valid FTS5.
+    `total` is the number of messages in the store; `today` the writer's date, without which no day is understood; `sought` says that
+    the text is a search: days in it count (in a message only where it asks something), emoji do, and so does every word where there is
+    nothing else. Never raises for any `text`, and every expression of the result is valid FTS5.
     """
     source = _bounded(text)
     named = {word for name in names for word in WORD.findall(normalise(name))}
-    found = own = _terms(source, named)
+    found = own = _sought(source, named) if sought else _terms(source, named)
     if len(found) < ENOUGH_TERMS and previous and (found or _ASKING.search(normalise(source))):
         for earlier in reversed(previous):
             found = list(dict.fromkeys(found + _terms(_bounded(earlier), named)))[:FOLLOW_UP_TERMS]
             if len(found) == FOLLOW_UP_TERMS:
                 break
-    days = _days(source, today) if today and (not told or _ASKING.search(normalise(source))) else ()
+    days = _days(source, today) if today and (sought or _ASKING.search(normalise(source))) else ()
     if not found and not days:
         return None
     counts = {term: _count(term, frequencies) for term in found}
@@ -139,7 +140,7 @@ def _bounded(text: str) -> str:
 
 
 def _terms(source: str, named: Collection[str]) -> list[str]:
-    source = re.sub(r"\[redacted[^\]]{0,30}\]", " ", source)
+    source = _REDACTED.sub(" ", source)
     plain = normalise(source)
     chosen: list[str] = []
     for groups in _QUOTED.findall(plain):
@@ -156,6 +157,16 @@ def _terms(source: str, named: Collection[str]) -> list[str]:
     chosen.extend(_unspaced(plain))
     chosen.extend(word for word in extra_words(source, plain) if word.isascii() and word not in dropped)
     return list(dict.fromkeys(chosen))
+
+
+def _sought(source: str, named: Collection[str]) -> list[str]:
+    """The terms of a search: emoji too, and where there is nothing else every word and character."""
+    found = _terms(source, named) + list(dict.fromkeys(emoji(source)))
+    if found:
+        return found
+    plain = normalise(_REDACTED.sub(" ", source))
+    unspaced = [each for run in UNSPACED_RUN.findall(plain) for each in pairs(run) or letters(run)]
+    return list(dict.fromkeys([*(word[:MAX_WORD] for word in WORD.findall(plain)), *unspaced]))
 
 
 def _called(source: str, named: Collection[str]) -> set[str]:

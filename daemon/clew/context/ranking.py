@@ -11,6 +11,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
+from itertools import repeat
+from operator import rshift
 from typing import NamedTuple
 
 from clew.context.query import Query, idf
@@ -56,6 +59,7 @@ class Line(NamedTuple):
     """A stored message that may be seen, as far as ranking needs it.
 
     place: see above. number: its row. at: seconds since the epoch. size: its length as stored. asks: whether it ends in a question mark.
+    day: since the epoch, UTC; a thread can run for weeks, so what belongs together is a session's day.
     """
 
     place: int
@@ -66,6 +70,7 @@ class Line(NamedTuple):
     seq: int
     size: int
     asks: bool
+    day: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +121,17 @@ class Scored:
 
 def regions(query: Query, hits: Hits, in_view: Iterable[int] = ()) -> list[tuple[int, int]]:
     """Where to look closer: (first, last) of runs of places, in order. in_view: places that are not looked for."""
+    sought = [(term, term * REPEATED, places) for term, places in zip(query.weights, hits.terms, strict=True)]
+    sought += [(days.weight, 0.0, places) for days, places in zip(query.days, hits.days, strict=True)]
+    sought.sort(key=lambda each: len(each[2]))
     weight: dict[int, float] = defaultdict(float)
-    for term, places in zip(query.weights, hits.terms, strict=True):
-        for block, count in Counter([place >> BLOCK_BITS for place in places]).items():
-            weight[block] += term if count == 1 else term * (1 + REPEATED * (min(count, 4) - 1))
-    for days, places in zip(query.days, hits.days, strict=True):
-        for block in {place >> BLOCK_BITS for place in places}:
-            weight[block] += days.weight
+    for number, (once, again, places) in enumerate(sought):
+        counts = Counter(map(rshift, places, repeat(BLOCK_BITS)))
+        most = sum(term + 3 * repeated for term, repeated, _ in sought[number:])
+        # A block that has none of the rarer terms may be out of reach by now: most blocks of common terms are.
+        enough = len(weight) >= BLOCKS and len(counts) > BLOCKS and nlargest(BLOCKS, weight.values())[-1] > most
+        for block in counts.keys() & weight.keys() if enough else counts:
+            weight[block] += once + again * (min(counts[block], 4) - 1)
     for block, count in Counter(place >> BLOCK_BITS for place in in_view).items():
         if count == 1 << BLOCK_BITS:
             weight.pop(block, None)
@@ -138,7 +147,7 @@ def regions(query: Query, hits: Hits, in_view: Iterable[int] = ()) -> list[tuple
 
 def rank(query: Query, lines: Sequence[Line], hits: Hits, limit: int) -> list[Ranked]:
     """Of the lines, in order of place, those that have to do with the query: at most `limit`, the best first."""
-    names = {line.speaker: _named(query, line.speaker) for line in lines}
+    names = {speaker: _named(query, speaker) for speaker in {line.speaker for line in lines}}
     named = frozenset[str]().union(*names.values())
     weights = [
         weight * NAME_WEIGHT if named.issuperset(stem(word) for word in term.split(" ")) else weight
@@ -154,19 +163,21 @@ def rank(query: Query, lines: Sequence[Line], hits: Hits, limit: int) -> list[Ra
         for place in known.intersection(places):
             then[place] += days.weight
     mass = _Mass(weights)
-    scores: list[float] = []
+    scored: list[tuple[Line, float, tuple[str, int]]] = []
+    best: dict[tuple[str, int], float] = defaultdict(float)
     for run in _runs(lines):
-        scores += _local_scores(run, [matched.get(line.place, 0) for line in run], [then.get(line.place, 0.0) for line in run], mass)
-    best: dict[tuple[str, float], float] = defaultdict(float)
-    for line, score in zip(lines, scores, strict=True):
-        sitting = line.session, line.at // 86_400
-        best[sitting] = max(best[sitting], score)
+        local = _local_scores(run, [matched.get(line.place, 0) for line in run], [then.get(line.place, 0.0) for line in run], mass)
+        for line, score in zip(run, local, strict=True):
+            if score:
+                sitting = line.session, line.day
+                scored.append((line, score, sitting))
+                if score > best[sitting]:
+                    best[sitting] = score
+    factors = {speaker: (SPEAKER_FACTOR if named_there else 1.0) / query.mass for speaker, named_there in names.items()}
     found = []
-    for line, score in zip(lines, scores, strict=True):
-        if score:
-            total = score + SITTING_WEIGHT * best[line.session, line.at // 86_400]
-            total *= (SPEAKER_FACTOR if names[line.speaker] else 1.0) * (QUESTION_FACTOR if line.asks else 1.0)
-            found.append((-total / query.mass, line.at, line.place, line))
+    for line, score, sitting in scored:
+        total = (score + SITTING_WEIGHT * best[sitting]) * factors[line.speaker]
+        found.append((-total * QUESTION_FACTOR if line.asks else -total, line.at, line.place, line))
     found.sort()
     return [Ranked(line, -score, _numbers(matched.get(place, 0))) for score, _, place, line in found[:limit]]
 

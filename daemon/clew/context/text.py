@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from clew.context.redact import redact
 
-INDEX_VERSION = 3
+INDEX_VERSION = 4
 """Changes whenever `index_text` or `tokens` gives different words, or the index is laid out otherwise; the store then builds it anew."""
 MAX_INDEX_CHARS = 200_000
 """Characters of a message that are indexed; above the default bound on a stored message."""
@@ -28,17 +28,19 @@ STEMS = 8192
 _UNWANTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _PIECE = re.compile(r".{1,1000}(?:\s|$)|.{1,1000}", re.DOTALL)
 _UNSPACED = (
-    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
+    "\u0900-\u0dff\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3100-\u312f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff"
 )
 UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
-"""A run of a script that is written without spaces (or, as Korean, with particles joined on)."""
+"""A run of a script that has no spaces, joins particles on (Korean), or writes vowels as signs that FTS5 takes for gaps (of India)."""
 WORD = re.compile(f"[^\\W_{_UNSPACED}]+")
 _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _COMPOUND = re.compile(r"(?<![^\W_])[^\W_]{1,64}(?:[_-]{1,2}[^\W_]{1,64}){1,7}")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])[A-Za-z][A-Za-z0-9]{0,62}[a-z][A-Z][A-Za-z0-9]{0,62}")
 _SIGNED = re.compile(r"(?<![^\W_])([a-z])(\+\+|#)(?!\w)")
 _SIGN_NAMES = {"++": "plusplus", "#": "sharp"}
+_POINTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc]")
+_EMOJI = re.compile("[\u2600-\u27bf\u2b50-\u2b55\U0001f300-\U0001faff]")
 _MARKER = re.compile(r"\[redacted(?:: [a-z ]{1,20})?\]")
 _SUFFIXES = ("ations", "ation", "ingly", "edly", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "e", "y", "i")
 
@@ -52,10 +54,10 @@ def clean(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """`text` for comparing: compatibility forms folded (NFKC) and case folded."""
+    """`text` for comparing: compatibility forms folded (NFKC), case folded, without the points of Hebrew and Arabic, which few write."""
     if text.isascii():
         return text.lower()
-    return _nfkc(_nfkc(text).casefold())
+    return _POINTS.sub("", _nfkc(_nfkc(text).casefold()))
 
 
 def _nfkc(text: str) -> str:
@@ -73,7 +75,7 @@ def index_text(text: str) -> str:
     source = _nfkc(_MARKER.sub(" ", redact(clean(text[: MAX_INDEX_CHARS + _LONGEST_KEY]))[:MAX_INDEX_CHARS]))
     plain = normalise(source)
     words = [word[:MAX_WORD] for word in WORD.findall(plain)]
-    return "\n".join(part for part in (" ".join(words), " ".join(extra_words(source, plain))) if part)
+    return "\n".join(part for part in (" ".join(words), " ".join(extra_words(source, plain) + emoji(plain))) if part)
 
 
 def extra_words(source: str, plain: str) -> list[str]:
@@ -86,6 +88,11 @@ def extra_words(source: str, plain: str) -> list[str]:
         extra.extend(pairs(run))
         extra.extend(letters(run))
     return extra
+
+
+def emoji(text: str) -> list[str]:
+    """Words for the emoji of a text, which FTS5 takes for gaps."""
+    return [f"emoji{ord(sign):x}" for sign in _EMOJI.findall(text)]
 
 
 def letters(run: str) -> list[str]:

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any, TypeVar
@@ -15,6 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from clew.config import Recall
 from clew.errors import UsageError
+from clew.evaluation.crowd import crowd
 from clew.evaluation.remembered import Hit, Remark, Remembered
 
 COVERED = 0.8
@@ -134,12 +136,12 @@ def judged(question: Question, hits: Sequence[Hit], said: Mapping[str, Remark], 
     )
 
 
-async def asked(remarks: Sequence[Remark], questions: Sequence[Question], limits: Recall) -> list[Answer]:
-    """Ask all of `questions` of one store that holds all of `remarks`."""
+async def asked(remarks: Sequence[Remark], questions: Sequence[Question], limits: Recall, among: int = 0) -> list[Answer]:
+    """Ask all of `questions` of one store that holds all of `remarks`, and so many messages of made-up talk around them."""
     said = {remark.message_id: remark for remark in remarks}
     answers = []
     async with Remembered.opened() as store:
-        await store.add(remarks)
+        await store.add(chain(remarks, crowd(remarks, among)))
         for question in questions:
             started = time.process_time()
             hits = await store.recall("", question.text, limits)

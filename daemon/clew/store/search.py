@@ -145,7 +145,8 @@ def _in_view(db: sqlite3.Connection, scope: Scope) -> list[int]:
 def _lines(db: sqlite3.Connection, scope: Scope, runs: Sequence[tuple[int, int]]) -> list[Line]:
     allowed, values = _allowed(scope)
     rows = db.execute(
-        f"SELECT place, m.number, m.session, {_SPEAKER}, m.at, m.seq, length(m.blocks), substr(m.blocks, -4, 1) IN ('?', '？')"
+        f"SELECT place, m.number, m.session, {_SPEAKER}, m.at, m.seq, length(m.blocks), substr(m.blocks, -4, 1) IN ('?', '？'),"
+        " CAST(m.at / 86400 AS INTEGER)"
         " FROM json_each(?) AS run CROSS JOIN places ON place BETWEEN run.value ->> 0 AND run.value ->> 1"
         f" CROSS JOIN messages AS m ON m.number = message WHERE {allowed}",
         (json.dumps(runs), *values),
@@ -233,7 +234,7 @@ def around(db: sqlite3.Connection, scope: Scope, message: str, before: int, afte
         (place[0], place[1] - before, place[1] + after, *values),
     )
     return [
-        _candidate(scope, identifier, address, role, _text(blocks), Line(0, 0, session, speaker, at, seq, 0, asks=False))
+        _candidate(scope, identifier, address, role, _text(blocks), Line(0, 0, session, speaker, at, seq, 0, asks=False, day=0))
         for identifier, session, address, speaker, role, at, blocks, seq in rows
     ]
 
