@@ -41,28 +41,22 @@ def read(sentence: str, within: int) -> int:
     clauses = [clause for clause in phrases.clauses(sentence) if clause]
     if not clauses:
         return found
-    asks = sentence.rstrip()[-1:] in _QUESTION
-    if asks and not phrases.does(found, phrases.TASK):
-        found &= ~(_RULE | phrases.HINTED_RULE)  # whether one may or must is asked, not said
+    if sentence.rstrip()[-1:] in _QUESTION:  # whether one may or must is asked, not said
+        return found if phrases.does(found, phrases.TASK) else found & ~(_RULE | phrases.HINTED_RULE)
     there = phrases.classes((word for clause in clauses for word in clause), within)
-    if not asks and "denial" in there and _corrects(clauses, within):
+    if "denial" in there and _corrects(clauses, within):
         found |= phrases.CORRECTION
-    alone = within & (within - 1) == 0  # one language: the words that follow a command are others elsewhere
-    if alone and not asks and "object" in there and not found & phrases.TASK and _commands(clauses, within):
+    if "object" in there and not found & phrases.TASK and _commands(clauses, within):
         found |= phrases.TASK
     if found & phrases.WHEN and not found & phrases.PAST and _is_mine(sentence, clauses, within):
-        found |= phrases.PROMISE << phrases.HINT  # I call them tomorrow
-    if (
-        not found & (phrases.DUTY | phrases.ERROR)
-        and ("none" in there or "only" in there or is_number(clauses[0][0]))
-        and _demands(clauses, within)
-    ):
+        found |= phrases.PROMISE << phrases.HINT
+    if not found & (phrases.DUTY | phrases.ERROR) and _demands(clauses, there, within):
         found |= phrases.DUTY | (phrases.PROHIBITION if is_a(clauses[0][0], "none", within) else 0)
     if "without" in there and phrases.denials(sentence, within) > 1:
-        found |= phrases.UNTIL
-    if "others" in there and found & phrases.HINTED_RULE and is_a(clauses[0][0], "others", within) and not phrases.does(found, _MODAL):
+        found |= phrases.UNTIL  # never without a key
+    if "others" in there and is_a(clauses[0][0], "others", within) and not phrases.does(found, _MODAL):
         found &= ~phrases.HINTED_RULE  # what somebody else never does
-    if not asks and not found & phrases.PROHIBITION and _forbids(found, clauses, there, within):
+    if not found & phrases.PROHIBITION and _forbids(found, clauses, there, within):
         found |= phrases.PROHIBITION | phrases.NEGATION
     return found
 
@@ -78,12 +72,9 @@ def _forbids(found: int, clauses: Sequence[_Clause], there: Collection[str], wit
         return True
     if found & phrases.PAST:
         return False
-    nobody = (
-        "nobody" in there
-        and is_a(clauses[0][0], "nobody", within)
-        and (bool(found & phrases.UNTIL) or _EVER in clauses[-1] or (_EVER,) in clauses)
-    )
-    return nobody or ("never" in there and any(_ordains(clause, within) for clause in clauses))
+    if "nobody" in there and is_a(clauses[0][0], "nobody", within):
+        return bool(found & phrases.UNTIL) or any(_EVER in clause for clause in clauses)
+    return "never" in there and any(_ordains(clause, within) for clause in clauses)
 
 
 def _ordains(clause: _Clause, within: int) -> bool:
@@ -173,8 +164,11 @@ def _number(word: str) -> bool:
 
 
 def _commands(clauses: Sequence[_Clause], within: int) -> bool:
-    """Whether a clause at the front, or behind a name, begins with a bare verb and what it is done to: `wipe the disks`."""
-    return any(
+    """Whether a clause at the front, or behind a name, begins with a bare verb and what it is done to: `wipe the disks`.
+
+    Of a sentence that may be in several languages that is not told: what follows a verb in one is something else in the other.
+    """
+    return within & (within - 1) == 0 and any(
         len(clause) > 2
         and is_a(clause[1], "object", within)
         and not phrases.is_common(clause[0])
@@ -196,8 +190,10 @@ def _is_mine(sentence: str, clauses: Sequence[_Clause], within: int) -> bool:
     )
 
 
-def _demands(clauses: Sequence[_Clause], within: int) -> bool:
-    """Whether a sentence without a verb begins with a number or with `no`, or ends with `only`: `wood pegs only`."""
+def _demands(clauses: Sequence[_Clause], there: Collection[str], within: int) -> bool:
+    """Whether a sentence without a verb begins with a small number or with `no`, or holds `only`. there: see `_forbids`."""
+    if not ("none" in there or "only" in there or is_number(clauses[0][0])):
+        return False
     words = clauses[0] if len(clauses[0]) > _LONGEST_NAME else [word for clause in clauses for word in clause]
     if len(words) <= _LONGEST_NAME or any(is_a(word, "finite", within) for word in words):
         return False

@@ -74,6 +74,12 @@ _QUOTED = re.compile(
     r"“([^”\n]{2,160})”|„([^“”\"\n]{2,160})[“”\"]|«\s?([^»\n]{2,160}?)\s?»|\"([^\"\n]{2,160})\"|`([^`\n]{1,160})`|「([^」\n]{1,160})」|『([^』\n]{1,160})』|《([^》\n]{1,160})》"
     r"|(?<![\w])'([^'\n]{2,80})'(?![\w])"
 )
+_NAMED = re.compile(
+    r"\b(?:called|named|titled|heißt|heißen|genannt|namens|appelée?s?|nommée?s?|s['’]appelle|llamad[oa]s?|se llama|chiamat[oaie]|si chiama"
+    r"|chamad[oa]s?|se chama|genaamd|heet|nazywa się|называется),?:?\s*\Z",
+    re.IGNORECASE,
+)
+"""What stands in front of the name of something in quotation marks."""
 _QUOTE_MARKS = frozenset("“„«\"`「『《'")
 _SPECIAL = re.compile(r"[/@\\_#$]|[a-z][A-Z]|\w\.\w|\(\)|--\w|[A-Z]{2}|-\w+-\w")
 """What plain prose in ASCII has none of."""
@@ -119,7 +125,7 @@ def _quoted(sentence: str) -> Iterator[tuple[str, Kind]]:
         for match in _QUOTED.finditer(sentence):
             text = " ".join((match[match.lastindex or 0]).split())
             if text and not text.isspace():
-                yield text, "quote"
+                yield text, "id" if _NAMED.search(sentence[: match.start()]) else "quote"
 
 
 def _in_runs(sentence: str) -> Iterator[tuple[str, Kind]]:
