@@ -45,6 +45,8 @@ def one(text: str, role: str = "user") -> Statement:
         ("门票是120元,不是我猜的80元。", "said"),
         ("静かな部屋をお願いします。", "said"),
         ("水曜日かもしれません。", "guessed"),
+        ("来週、庭に木を植えたいと思います。", "said"),
+        ("木は三本だと思います。", "guessed"),
         ("Gedruckt, unterschrieben, angenommen.", "said"),
         ("Angenommen, wir ziehen nach Kiel.", "hypothetical"),
         ("この店の主人は頼もしい人です。", "said"),
