@@ -36,7 +36,7 @@ _POSSESSIVES = _table(
     " mi mis su sus el los las tu il lo i gli suo sua mio mia o os as meu minha seu mijn zijn haar de het mój moja jego jej мой моя мое"
     " его ее current new neue neuer neues nouveau nouvelle nuevo nueva nuovo nuova"
 )
-_HEADS = _table(
+HEADS = _table(
     """name nickname age birthday birthdate address home phone number mobile email mail job employer profession status state version port
     host hostname ip timezone zone language color colour size height weight price cost rent budget deadline salary password favourite
     favorite username handle iban capital owner boss manager wife husband partner diet plan model branch
@@ -127,7 +127,7 @@ def _attribute(text: str, name: frozenset[str]) -> str:
             return _key(words, name)
     if (found := _COPULA.fullmatch(text)) and not phrases.NEGATION & phrases.read(text, phrases.ALL):
         words = phrases.words(found["key"])
-        if 0 < len(words) <= LONGEST_KEY and words[-1] in _HEADS:
+        if 0 < len(words) <= LONGEST_KEY and words[-1] in HEADS:
             return _key(words, name)
     if phrases.CJK.search(text) and (found := _CJK_COPULA.fullmatch(text)) and _CJK_HEADS.search(found["key"]):
         return f"={text_key(found['key'])}"

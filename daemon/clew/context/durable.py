@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from clew.context import phrases
-from clew.context.contradictions import slot
+from clew.context.contradictions import HEADS, slot
 
 LONGEST = 300
 """Characters of a sentence that is worth a note."""
@@ -18,6 +18,16 @@ _OWN = frozenset(
         moje mnie jestem mieszkam я мой моя мои моё мне меня мы наш наша"""
     )
 )
+_KIN = frozenset(
+    phrases.words(
+        """wife husband partner daughter son mother mom mum father dad sister brother child children dog cat frau mann partner partnerin
+        tochter sohn mutter vater schwester bruder kind kinder hund katze femme mari fille fils mère père sœur soeur frère enfant chien
+        chat esposa mujer marido hija hijo madre padre hermana hermano perro gato moglie marito figlia figlio sorella fratello cane gatto
+        filha filho mãe pai irmã irmão cachorro vrouw man dochter zoon moeder vader zus broer hond kat żona mąż córka syn mama matka
+        tata ojciec siostra brat pies kot жена муж дочь сын мать мама отец папа сестра брат собака кошка кот"""
+    )
+)
+_CJK_KIN = re.compile("妻|丈夫|老公|老婆|女儿|儿子|妈|爸|姐|妹|哥|弟|狗|猫|夫|娘|息子|母|父|姉|兄|犬")
 _CJK_OWN = re.compile("我|咱|私|僕|俺|うち")
 _FLEETING = (phrases.HEDGE | phrases.HYPOTHETICAL | phrases.CONDITION | phrases.CONDITIONAL | phrases.TASK | phrases.PROMISE) | (
     phrases.OBJECTION | phrases.WHEN | phrases.DEADLINE | phrases.UNTIL | phrases.ERROR | phrases.OPEN | phrases.IDLE
@@ -34,5 +44,16 @@ def lasting(text: str) -> bool:
         return False
     own = not _OWN.isdisjoint(phrases.words(text)) or bool(phrases.CJK.search(text) and _CJK_OWN.search(text))
     does = phrases.read(text, phrases.within(phrases.languages(text), phrases.ALL))
-    telling = does & (phrases.PREFERENCE | phrases.NAMING) or slot(text)
-    return own and bool(telling) and not does & _FLEETING
+    if not own or does & _FLEETING:
+        return False
+    return bool(does & phrases.PREFERENCE) or _of_one_value(slot(text)) or bool(does & phrases.NAMING and _near(text))
+
+
+def _of_one_value(slot: str) -> bool:
+    """Whether it is a home, an employer and the like, or the value of something that people have one of."""
+    return bool(slot) and (slot[0] != "=" or slot.split()[-1].removeprefix("=") in HEADS)
+
+
+def _near(text: str) -> bool:
+    """Whether somebody near is spoken of."""
+    return not _KIN.isdisjoint(phrases.words(text)) or bool(_CJK_KIN.search(text))
