@@ -205,6 +205,10 @@ async def test_sizes_and_numbers_are_bounded(tmp_path: Path, monkeypatch: pytest
         assert [each.state for each in done] == ["noted"] * 3 + ["refused"] * 2
         done = await note(store, *(PutFact("name 1", f"fact {n}") for n in range(4)))
         assert [each.state for each in done] == ["noted"] * 2 + ["refused"] * 2
+        monkeypatch.setattr(verbs, "MOST_FACTS", 100)
+        monkeypatch.setattr(verbs, "MOST_OF_ONE", 3)
+        done = await note(store, *(PutFact("name 1", f"thing {n}") for n in range(2)))
+        assert [each.why for each in done] == ["", "there are 3 observations of it already; remove some first"]
         done = await note(store, *(PutPreference(f"key {n}", "v") for n in range(MOST_PREFERENCES + 1)))
         assert done[-1].why == "there are 100 preferences already; remove some first"
 
@@ -513,3 +517,33 @@ async def test_notes_of_the_machines_owner_go_to_the_owner_that_the_config_names
         assert [each.value for each in (await store.notes.listing(ADA, "user", NOW)).preferences] == ["short"]
     finally:
         await store.close()
+
+
+@pytest.mark.asyncio
+async def test_a_note_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:  # BO-106
+    async with opened(tmp_path) as store:
+        await turn(store, "1", "hello", "hi")
+        await note(
+            store, PutFact("Ana", "likes tea"), PutFact("Ana", "likes cake"), PutFact("Bo", "likes rain"), PutRelation("Ana", "Cy", "knows")
+        )
+        await note(store, PutPreference("a", "one"), PutPreference("b", "two"))
+    database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
+    database.execute("UPDATE observations SET text = CAST(x'ff00fe' AS TEXT) WHERE text = 'likes tea'")
+    database.execute("UPDATE entities SET type = CAST(x'c3' AS TEXT) WHERE name = 'Bo'")
+    database.execute("UPDATE preferences SET value = CAST(x'c328' AS TEXT) WHERE key = 'a'")
+    database.close()
+    async with opened(tmp_path) as store:
+        notes = await store.notes.listing(ADA, "user", NOW)
+        assert [(each.name, holding(each)) for each in notes.entities] == [("Ana", ["likes cake", "knows Cy"]), ("Cy", ["knows Cy"])]
+        assert [each.value for each in notes.preferences] == ["two"]
+        shown = (await store._db.read(reading.standing, "desk:ada", PromptState(), NOW)).notes
+        assert shown is not None
+        assert [each.name for each in shown.entities] == ["Ana", "Cy"]
+        assert await names(store, "cake") == ["Ana"]
+        assert await store.check() == ["2 notes cannot be read; the others are used"]
+        assert (await note(store, PutFact("Ana", "likes soup")))[0].state == "noted"
+        for name in ("Bo", "Ana"):
+            assert (await note(store, DropEntity(name)))[0].state == "removed"
+        assert await store.check() == []
+        await store.notes.undo(ADA, "user", None, HAND, NOW)
+        assert holding(await only(store, "Ana")) == ["likes cake", "likes soup", "knows Cy"]

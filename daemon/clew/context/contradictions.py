@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from clew.context import phrases
 from clew.context.naming import text_key
@@ -145,16 +146,22 @@ def contradicted(text: str, name: str, standing: Iterable[tuple[int, str, str]])
     They fill the same slot with something else, or one denies what the other says.
     """
     own, key = slot(text, name), text_key(text)
-    stems, denies = content(text), _denies(text)
-    return [
-        number
-        for number, other, taken in standing
-        if text_key(other) != key and ((own and own == taken) or (denies != _denies(other) and _same_matter(stems, content(other), denies)))
-    ]
+    stems, denies = _matter(text)
+    found = []
+    for number, other, taken in standing:
+        if text_key(other) == key:
+            continue
+        matter, denied = _matter(other)
+        if (own and own == taken) or (denies != denied and _same_matter(stems, matter, denies)):
+            found.append(number)
+    return found
 
 
-def _denies(text: str) -> bool:
-    return bool(phrases.read(text, phrases.within(phrases.languages(text), phrases.ALL)) & phrases.NEGATION)
+@lru_cache(maxsize=4096)
+def _matter(text: str) -> tuple[frozenset[str], bool]:
+    """(the stems of the words that carry a sentence, whether it denies)."""
+    does = phrases.read(text, phrases.within(phrases.languages(text), phrases.ALL))
+    return content(text), bool(does & phrases.NEGATION)
 
 
 def _same_matter(new: frozenset[str], old: frozenset[str], denies: bool) -> bool:

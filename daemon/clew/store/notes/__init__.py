@@ -11,6 +11,8 @@ MOST_ENTITIES = 2000
 """Entities of one scope."""
 MOST_FACTS = 10_000
 """Observations of one scope, those that hold no longer included; the same for relations."""
+MOST_OF_ONE = 500
+"""Observations of one entity that hold: each new one is compared with them."""
 MOST_PREFERENCES = 100
 LONGEST_NAME = 200
 LONGEST_TYPE = 100

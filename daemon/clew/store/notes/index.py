@@ -8,6 +8,7 @@ from clew.context.naming import name_key, text_key
 from clew.context.notes import Match, ranked
 from clew.context.stopwords import stop_words
 from clew.context.text import INDEX_VERSION, UNSPACED_RUN, WORD, index_text, letters, normalise, pairs, stem
+from clew.store import damage
 
 _PLACE: dict[str, int] = {"entities": 0, "observations": 1, "relations": 2}
 MOST_TERMS = 16
@@ -56,7 +57,7 @@ def is_current(db: sqlite3.Connection) -> bool:
 def rebuild(db: sqlite3.Connection) -> None:
     """Build the index anew from the tables."""
     db.execute("DELETE FROM notes_fts")
-    for row in db.execute(_ALL).fetchall():
+    for row in damage.rows(db, _ALL):
         _insert(db, *row)
     sign(db)
 
@@ -67,13 +68,16 @@ def sign(db: sqlite3.Connection) -> None:
 
 def problems(db: sqlite3.Connection) -> list[str]:
     """What is wrong with notes, in words: the index against the tables, and relations or observations of nothing."""
-    expected = {item: (index_text(name), index_text(text), term(scope)) for item, scope, name, text in db.execute(_ALL)}
+    texts = damage.rows(db, _ALL)
+    expected = {item: (index_text(name), index_text(text), term(scope)) for item, scope, name, text in texts}
+    lost = db.execute(f"SELECT count(*) FROM ({_ALL})").fetchone()[0] - len(texts)
     stored = {item: tuple(row) for item, *row in db.execute("SELECT rowid, name, text, scope FROM notes_fts")}
     differing = [item for item in expected.keys() | stored.keys() if expected.get(item) != stored.get(item)]
-    found = [f"the index of the notes differs from them in {len(differing)} places"] if differing and is_current(db) else []
+    found = [f"{lost} notes cannot be read; the others are used"] if lost else []
+    found += [f"the index of the notes differs from them in {len(differing)} places"] if len(differing) > lost and is_current(db) else []
     for table, column in (("observations", "entity"), ("relations", "entity"), ("relations", "target")):
-        lost = db.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM entities)").fetchone()[0]
-        found += [f"{lost} {table} are of an entity that is not there"] if lost else []
+        loose = db.execute(f"SELECT count(*) FROM {table} WHERE {column} NOT IN (SELECT id FROM entities)").fetchone()[0]
+        found += [f"{loose} {table} are of an entity that is not there"] if loose else []
     broken = db.execute("SELECT count(*) FROM note_changes WHERE NOT json_valid(rows)").fetchone()[0]
     return found + ([f"{broken} changes in the history of the notes cannot be read"] if broken else [])
 

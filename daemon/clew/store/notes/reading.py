@@ -7,7 +7,7 @@ from typing import Any
 
 from clew.context.naming import name_key
 from clew.context.notes import Entity, Fact, Notes, Preference, ScopeKind
-from clew.store import PromptState
+from clew.store import PromptState, damage
 from clew.store.notes import Standing, Where, index, scopes, still_stands
 
 SHOWN_FACTS = 300
@@ -55,14 +55,18 @@ def _kind(scope: str) -> ScopeKind:
 
 def _for_prompt(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind], now: float) -> Notes:
     within = json.dumps(sorted(kinds))
-    facts = db.execute(
+    facts = damage.rows(
+        db,
         f"SELECT entity, text, '', valid_from, expires FROM observations WHERE {_HOLDS}"
         " AND entity IN (SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)))"
         " UNION ALL SELECT r.entity, r.type, t.name, r.valid_from, NULL FROM relations AS r JOIN entities AS t ON t.id = r.target"
         " WHERE r.valid_to IS NULL AND r.entity IN (SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)))"
         " ORDER BY valid_from DESC, entity, text LIMIT ?",
-        (now, within, within, SHOWN_FACTS),
-    ).fetchall()
+        now,
+        within,
+        within,
+        SHOWN_FACTS,
+    )
     of: dict[int, list[Fact]] = {}
     for entity, text, target, since, expires in facts:
         of.setdefault(entity, []).append(Fact("", text, since, target, expires=expires))
@@ -75,10 +79,12 @@ def _for_prompt(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind], now: flo
 
 def _named(db: sqlite3.Connection, within: str, wanted: Sequence[int]) -> list[Any]:
     """Rows of these entities, of these scopes only, in the order in which they are wanted."""
-    rows = db.execute(
+    rows = damage.rows(
+        db,
         "SELECT id, scope, name, type, created FROM entities WHERE id IN (SELECT value FROM json_each(?))"
         " AND scope IN (SELECT value FROM json_each(?))",
-        (json.dumps(wanted), within),
+        json.dumps(wanted),
+        within,
     )
     found = {row[0]: row for row in rows}
     return [found[each] for each in wanted if each in found]
@@ -90,9 +96,10 @@ def _entity(row: Sequence[Any], kinds: Mapping[int, ScopeKind], facts: Sequence[
 
 
 def _preferences(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind]) -> tuple[Preference, ...]:
-    rows = db.execute(
+    rows = damage.rows(
+        db,
         "SELECT scope, key, value, at FROM preferences WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY key, scope",
-        (json.dumps(sorted(kinds)),),
+        json.dumps(sorted(kinds)),
     )
     return tuple(Preference(kinds[scope], key, value, at) for scope, key, value, at in rows)
 
@@ -141,19 +148,22 @@ def _whole(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind], wanted: Seque
     rows = _named(db, json.dumps(sorted(kinds)), wanted)
     chosen = json.dumps([row[0] for row in rows])
     facts: dict[int, list[Fact]] = {row[0]: [] for row in rows}
-    observations = db.execute(
+    observations = damage.rows(
+        db,
         "SELECT entity, text, valid_from, valid_to, expires, coalesce(source, ''), speaker FROM observations"
         " WHERE entity IN (SELECT value FROM json_each(?)) ORDER BY valid_from, id",
-        (chosen,),
+        chosen,
     )
     for entity, text, since, until, expires, source, speaker in observations:
         ended = expires if until is None and expires is not None and expires <= now else until
         facts[entity].append(Fact("", text, since, "", ended, expires, source, speaker))
-    relations = db.execute(
+    relations = damage.rows(
+        db,
         "SELECT r.entity, e.name, r.target, t.name, r.type, r.valid_from, r.valid_to, coalesce(r.source, ''), r.speaker"
         " FROM relations AS r JOIN entities AS e ON e.id = r.entity JOIN entities AS t ON t.id = r.target"
         " WHERE r.entity IN (SELECT value FROM json_each(?)) OR r.target IN (SELECT value FROM json_each(?)) ORDER BY r.valid_from, r.id",
-        (chosen, chosen),
+        chosen,
+        chosen,
     )
     for one, name, other, target, kind, since, until, source, speaker in relations:
         for entity in {one, other} & facts.keys():

@@ -10,6 +10,7 @@ from clew.context.contradictions import contradicted, slot
 from clew.context.naming import name_key, text_key
 from clew.context.notes import ScopeKind
 from clew.context.screening import refusal, tidy
+from clew.store import damage
 from clew.store.notes import (
     HISTORY,
     LONGEST_NAME,
@@ -17,6 +18,7 @@ from clew.store.notes import (
     LONGEST_TYPE,
     MOST_ENTITIES,
     MOST_FACTS,
+    MOST_OF_ONE,
     MOST_PREFERENCES,
     By,
     DropAll,
@@ -68,9 +70,8 @@ class Work:
         return self.select(f"SELECT * FROM {table} WHERE id = ?", identifier)[0]
 
     def select(self, sql: str, *values: Any) -> list[Row]:
-        found = self.db.execute(sql, values)
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        names = [column[0] for column in self.db.execute(f"{sql} LIMIT 0", values).description]
+        return [dict(zip(names, row, strict=True)) for row in damage.rows(self.db, sql, *values)]
 
     def insert(self, table: str, **values: Any) -> int:
         names, marks = ", ".join(values), ", ".join("?" * len(values))
@@ -91,7 +92,8 @@ class Work:
             index.put(self.db, table, identifier)
 
     def delete(self, table: str, identifier: int) -> None:
-        self.rows.append((table, self.get(table, identifier), None))
+        if before := self.find(table, identifier):  # what cannot be read goes without leaving a trace
+            self.rows.append((table, before, None))
         self.db.execute(f"DELETE FROM {table} WHERE id = ?", (identifier,))
         if table in INDEXED:
             index.remove(self.db, table, identifier)
@@ -213,7 +215,9 @@ def _put_entity(work: Work, edit: PutEntity) -> Noted:
     if found is None:
         work.insert("entities", scope=work.scope, name=name, key=name_key(name), type=kind, created=work.now)
         return Noted(f"{name} ({kind})" if kind else name, "noted")
-    stored = work.get("entities", found)
+    stored = work.find("entities", found)
+    if stored is None:
+        raise _Refused("what is noted under this name cannot be read; delete it first")
     if kind and not stored["type"]:
         work.update("entities", found, type=kind)
         return Noted(f"{stored['name']} ({kind})", "noted")
@@ -252,6 +256,8 @@ def _put_fact(work: Work, edit: PutFact) -> Noted:
     if entity and _was_noted(work, entity, key, since):
         return Noted(said, "known", why="it was noted before and holds no longer")
     work.room("SELECT count(*) FROM observations JOIN entities ON entities.id = entity WHERE scope = ?", MOST_FACTS, "observations")
+    if len(standing) >= MOST_OF_ONE:
+        raise _Refused(f"there are {MOST_OF_ONE:,} observations of it already; remove some first")
     replaced = {text_key(each) for each in edit.replaces}
     older = contradicted(text, name, [(number, row["text"], row["slot"]) for number, row in standing.items()])
     ending = [number for number, row in standing.items() if number in older or row["key"] in replaced]
@@ -372,13 +378,13 @@ def _drop_entity(work: Work, edit: DropEntity) -> Noted:
     entity = work.entity(edit.name)
     if entity is None:
         return Noted(tidy(edit.name), "missing")
-    stored = work.get("entities", entity)
+    stored = work.find("entities", entity)
     for table, columns in (("observations", ("entity",)), ("relations", ("entity", "target"))):
         of_it = " OR ".join(f"{column} = ?" for column in columns)
         for (number,) in work.db.execute(f"SELECT id FROM {table} WHERE {of_it}", (entity,) * len(columns)).fetchall():
             work.delete(table, number)
     work.delete("entities", entity)
-    return Noted(stored["name"], "removed")
+    return Noted(stored["name"] if stored else tidy(edit.name), "removed")
 
 
 def _drop_fact(work: Work, edit: DropFact) -> Noted:
