@@ -2,12 +2,12 @@
 
 import pytest
 
-from clew.context import clauses, phrases
+from clew.context import clauses, languages, phrases
 from clew.context.phrases import ALL, CORRECTION, DUTY, TASK
 
 
 def does(text: str) -> int:
-    return clauses.read(text, phrases.within(phrases.languages(text), ALL))
+    return clauses.read(text, languages.within(languages.counts(text), ALL))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from clew.context import phrases
+from clew.context import languages, phrases
 from clew.context.phrases import (
     ALL,
     CONDITION,
@@ -24,8 +24,6 @@ from clew.context.phrases import (
     TASK,
     does,
     fold,
-    languages,
-    likely,
     read,
 )
 
@@ -229,7 +227,7 @@ IDLE = {
 
 
 def heard(sentence: str) -> int:
-    return read(sentence, likely(languages(sentence)))
+    return read(sentence, languages.likely(languages.counts(sentence)))
 
 
 CASES = [
@@ -308,7 +306,9 @@ def test_accents_and_apostrophes_do_not_matter() -> None:
 
 
 def test_languages_are_told_by_their_common_words() -> None:
-    english, german = (likely(languages(text)) for text in ("We are going to the park with them.", "Wir gehen mit ihnen in den Park."))
+    english, german = (
+        languages.likely(languages.counts(text)) for text in ("We are going to the park with them.", "Wir gehen mit ihnen in den Park.")
+    )
     assert english != german
-    assert likely({}) == ALL
-    assert phrases.within({1: 1}, 2) == 2
+    assert languages.likely({}) == ALL
+    assert languages.within({1: 1}, 2) == 2

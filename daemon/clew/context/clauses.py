@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from clew.context import phrases
+from clew.context import languages, phrases
 from clew.context.phrases import is_a, is_number
 
 _Clause = Sequence[str]
@@ -104,7 +104,7 @@ def _bidden(clauses: Sequence[_Clause], within: int) -> bool:
 def denies_only(sentence: str) -> bool:
     """Whether a sentence only says what is not meant: `Not a day before.`"""
     (clause, *rest) = [each for each in phrases.clauses(sentence) if each] or [()]
-    return not rest and bool(clause) and _denied(clause, phrases.likely(phrases.languages(sentence)))
+    return not rest and bool(clause) and _denied(clause, languages.likely(languages.counts(sentence)))
 
 
 def _corrects(clauses: Sequence[_Clause], within: int) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from clew.context import clauses, phrases
+from clew.context import clauses, languages, phrases
 from clew.context.identifiers import Identifier, identifiers
 from clew.context.steps import Steps
 from clew.context.survival import Heard, Said, Statement, content
@@ -58,7 +58,7 @@ class Evidence:
 
     def claim(self, text: str) -> Claim:
         """A text taken apart, in the languages of these messages."""
-        within = phrases.within(phrases.languages(text), self.languages)
+        within = languages.within(languages.counts(text), self.languages)
         does = clauses.read(text, within)
         denials = phrases.denials(text, within) if phrases.does(does, phrases.NEGATION | phrases.PROHIBITION) else 0
         return Claim(text, does, tuple(identifiers(text)), content(text), phrases.words(text), denials)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from clew.context import clauses, phrases, weighing
+from clew.context import clauses, languages, phrases, weighing
 from clew.context.dates import passed
 from clew.context.identifiers import Identifier, identifiers
 from clew.context.ledger import Certainty, Kind
@@ -122,16 +122,16 @@ def hearing(conversation: Iterable[Said]) -> Steps[Heard]:
     for source in conversation:
         told.append(source)
         texts.append(_worth(source.text))
-        counts.append([phrases.languages(text) for text in texts[-1]])
+        counts.append([languages.counts(text) for text in texts[-1]])
         yield
     totals = [_added(each) for each in counts]
     usual = _spoken(totals)
     found: list[list[Statement]] = []
     for source, own, count, total in zip(told, texts, counts, totals, strict=True):
-        within = phrases.within(total, usual)
+        within = languages.within(total, usual)
         found.append([])
         for place, text in enumerate(own):
-            found[-1].append(_statement(source, text, within | phrases.foreign(count[place], within)))
+            found[-1].append(_statement(source, text, within | languages.foreign(count[place], within)))
             if place % STEP == 0:
                 yield
     joined = [_answering(found, place, each) for place, each in enumerate(told)]
@@ -335,7 +335,7 @@ def forget() -> None:
 
 @lru_cache(maxsize=8192)
 def _worth_of(text: str, role: Role) -> tuple[int, bool, tuple[str, ...]]:
-    languages = phrases.within(phrases.languages(text), phrases.ALL)
+    within = languages.within(languages.counts(text), phrases.ALL)
     source = Said(text, role=role)
-    each = _weigh(_statement(source, text, languages), answered=False)
+    each = _weigh(_statement(source, text, within), answered=False)
     return each.weight, *weighing.fades(each.does, each.kind, each.identifiers)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
@@ -229,11 +229,8 @@ MONTHS: Mapping[str, int] = {
 """The month that a folded name means."""
 UNITS: frozenset[str] = frozenset(word for language in _SPACED for word in words(language["units"]))
 """Folded words behind a number that make it a quantity."""
-_LETTERS_OF = {1 << 1: frozenset("äöüßÄÖÜ"), 1 << 3: frozenset("ñ¿¡Ñ"), 1 << 5: frozenset("ãõÃÕ"), 1 << 7: frozenset("ąęłńśźżĄĘŁŃŚŹŻ")}
-"""Letters of German, Spanish, Portuguese and Polish, by the language's place in `_SPACED`."""
-_LETTER_COUNTS = 2
-_ENOUGH_WORDS = 3
-"""Common words from which a text tells its own language."""
+COMMON: Mapping[str, int] = _TABLES.common
+"""For each folded word that every text of some language is full of, the bits of these languages."""
 NUMBERS: frozenset[str] = frozenset(_TABLES.numbers)
 """Folded names of numbers."""
 LARGE_NUMBERS: frozenset[str] = frozenset(_TABLES.large)
@@ -258,46 +255,6 @@ def _matches(pattern: Sequence[str], following: Sequence[str]) -> bool:
             continue
         return False
     return True
-
-
-def languages(text: str) -> dict[int, int]:
-    """How much in a text speaks for each language, by the language's bit: its common words, and letters that others have not."""
-    counts: dict[int, int] = {}
-    if not text.isascii():
-        for bit, letters in _LETTERS_OF.items():
-            if not letters.isdisjoint(text):
-                counts[bit] = _LETTER_COUNTS
-    common = _TABLES.common
-    for mask, number in Counter([common[word] for word in words(text) if word in common]).items():
-        rest = mask
-        while rest:
-            bit = rest & -rest
-            counts[bit] = counts.get(bit, 0) + number
-            rest ^= bit
-    return counts
-
-
-def likely(counts: Mapping[int, int]) -> int:
-    """The languages, as bits, of a text with these counts: those that come near the best one; all where nothing tells them apart."""
-    most = max(counts.values(), default=0)
-    if not most:
-        return ALL
-    return sum(bit for bit, count in counts.items() if 3 * count >= 2 * most or count + 1 == most)
-
-
-def within(counts: Mapping[int, int], usual: int) -> int:
-    """The languages, as bits, that a short text with these counts may be in, among those of the conversation around it."""
-    own = likely(counts)
-    return own & usual or (own if sum(counts.values()) >= _ENOUGH_WORDS else usual)
-
-
-def foreign(counts: Mapping[int, int], expected: int) -> int:
-    """The languages, as bits, of a sentence with these counts that is plainly in none of the expected ones; 0 where it is not."""
-    if sum(counts.values()) < _ENOUGH_WORDS:
-        return 0
-    most = max(counts.values())
-    own = sum(bit for bit, count in counts.items() if count == most)
-    return 0 if own & expected else own
 
 
 def unspaced(text: str) -> bool:
