@@ -157,16 +157,11 @@ def contradicted(text: str, name: str, standing: Iterable[tuple[int, str, str]])
     return found
 
 
-<<<<<<< HEAD
 @lru_cache(maxsize=4096)
 def _matter(text: str) -> tuple[frozenset[str], bool]:
     """(the stems of the words that carry a sentence, whether it denies)."""
-    does = phrases.read(text, phrases.within(phrases.languages(text), phrases.ALL))
+    does = phrases.read(text, languages.within(languages.counts(text), phrases.ALL))
     return content(text), bool(does & phrases.NEGATION)
-=======
-def _denies(text: str) -> bool:
-    return bool(phrases.read(text, languages.within(languages.counts(text), phrases.ALL)) & phrases.NEGATION)
->>>>>>> 4baf8f0 (Which languages a text is in is told in a room of its own)
 
 
 def _same_matter(new: frozenset[str], old: frozenset[str], denies: bool) -> bool:

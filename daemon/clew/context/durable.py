@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import re
 
-<<<<<<< HEAD
-from clew.context import phrases
-from clew.context.contradictions import HEADS, slot
-=======
 from clew.context import languages, phrases
-from clew.context.contradictions import slot
->>>>>>> 4baf8f0 (Which languages a text is in is told in a room of its own)
+from clew.context.contradictions import HEADS, slot
 
 LONGEST = 300
 """Characters of a sentence that is worth a note."""
@@ -48,8 +43,7 @@ def lasting(text: str) -> bool:
     if len(text) > LONGEST or _REDACTED in text or "?" in text or "？" in text:
         return False
     own = not _OWN.isdisjoint(phrases.words(text)) or bool(phrases.CJK.search(text) and _CJK_OWN.search(text))
-<<<<<<< HEAD
-    does = phrases.read(text, phrases.within(phrases.languages(text), phrases.ALL))
+    does = phrases.read(text, languages.within(languages.counts(text), phrases.ALL))
     if not own or does & _FLEETING:
         return False
     return bool(does & phrases.PREFERENCE) or _of_one_value(slot(text)) or bool(does & phrases.NAMING and _near(text))
@@ -63,8 +57,3 @@ def _of_one_value(slot: str) -> bool:
 def _near(text: str) -> bool:
     """Whether somebody near is spoken of."""
     return not _KIN.isdisjoint(phrases.words(text)) or bool(_CJK_KIN.search(text))
-=======
-    does = phrases.read(text, languages.within(languages.counts(text), phrases.ALL))
-    telling = does & (phrases.PREFERENCE | phrases.NAMING) or slot(text)
-    return own and bool(telling) and not does & _FLEETING
->>>>>>> 4baf8f0 (Which languages a text is in is told in a room of its own)
