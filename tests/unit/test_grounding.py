@@ -157,3 +157,12 @@ def test_the_message_that_holds_all_of_an_entry_is_cited_not_one_that_repeats_ha
     entry, _ = grounded(Entry("fact", "The spare key hangs behind the blue barrel in the shed.", number=1), [TWICE[7]], "said", evidence)
     assert entry is not None
     assert (entry.sources, entry.speaker) == (("m7",), "Ada")
+
+
+def test_a_rule_that_keeps_its_not_and_loses_its_may_gets_the_words_of_its_source() -> None:  # P17 P18
+    rule = "In the office nobody may know that I am looking for a flat."
+    evidence = finish(gathered(heard([Said(rule, "Ada", "user", "m1", 1, START)])))
+    for text in (rule, rule.replace(" may", "")):
+        entry, _ = grounded(Entry("constraint", text, number=1), evidence.cited(["1"]), "said", evidence)
+        assert entry is not None
+        assert entry.text == rule

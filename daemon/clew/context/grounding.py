@@ -15,6 +15,8 @@ from clew.context.weighing import length
 
 BINDING = phrases.NEGATION | phrases.LIMITS | phrases.DUTY
 """What a rendering of a statement must neither lose nor add."""
+_TURNING = phrases.PROHIBITION | phrases.CORRECTION
+"""What a sentence may do without a "not" of its own, so that it is lost with another word."""
 LEAST_WEIGHT = 10
 """Of a statement that takes the place of an entry which misrepresents it; what weighs less is small talk."""
 
@@ -95,8 +97,12 @@ def _wrong(claim: Claim, source: Statement, cited: Sequence[Said], stated: str, 
 
 
 def _undenied(claim: Claim, source: Statement, evidence: Evidence) -> str:
-    """That a claim which repeats a sentence lacks one of its negations, in words; empty if it does not: of two, one may be left."""
-    if not source.does & phrases.NEGATION or len(claim.stems & source.stems) < REPEATED * len(source.stems):
+    """That a claim which repeats a sentence lacks what makes it a rule, or one of its negations, in words; empty if it does not."""
+    if len(claim.stems & source.stems) < REPEATED * len(source.stems):
+        return ""
+    if source.does & ~claim.does & _TURNING:
+        return "what its source forbids or corrects is lost"
+    if not source.does & phrases.NEGATION:
         return ""
     return "a negation of its source is lost" if claim.denials < evidence.claim(source.text).denials else ""
 

@@ -23,7 +23,7 @@ _ACTS: tuple[tuple[int, Kind, int], ...] = (
     (phrases.DECISION, "decision", 16),
     (phrases.ERROR, "error", 14),
     (phrases.TASK, "task", 20),
-    (phrases.DUTY, "constraint", 16),
+    (phrases.DUTY, "constraint", 24),
     (phrases.LIMITS, "constraint", 7),
     (phrases.PREFERENCE, "preference", 11),
     (phrases.PROHIBITION << phrases.HINT, "constraint", 8),
