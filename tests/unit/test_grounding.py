@@ -27,6 +27,8 @@ TWICE = (
     Said('In the app it says „Pump blocked (-31)".', "Ada", "user", "m5", 5, START + 240),
     Said("后台显示 ORDER_STATE_WRONG(4471),然后就卡住了。", "Ada", "user", "m6", 6, START + 300),
     Said("The spare key hangs behind the blue barrel in the shed, left of the door.", "Ada", "user", "m7", 7, START + 360),
+    Said("W szkole nikt nie może się dowiedzieć, że szukamy, oprócz sekretarki.", "Ada", "user", "m9", 9, START + 480),
+    Said("Es artrosis en las dos rodillas, no solo en la derecha.", "Ada", "user", "m10", 10, START + 540),
     Said("Good, the spare key hangs in the shed.", "assistant", "assistant", "m8", 8, START + 420),
 )
 
@@ -154,7 +156,7 @@ def test_of_two_negations_none_is_lost_and_a_number_in_brackets_is_one(text: str
 
 def test_the_message_that_holds_all_of_an_entry_is_cited_not_one_that_repeats_half_of_it() -> None:  # P16
     evidence = finish(gathered(heard(TWICE)))
-    entry, _ = grounded(Entry("fact", "The spare key hangs behind the blue barrel in the shed.", number=1), [TWICE[7]], "said", evidence)
+    entry, _ = grounded(Entry("fact", "The spare key hangs behind the blue barrel in the shed.", number=1), [TWICE[-1]], "said", evidence)
     assert entry is not None
     assert (entry.sources, entry.speaker) == (("m7",), "Ada")
 

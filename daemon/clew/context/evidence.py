@@ -58,10 +58,17 @@ class Evidence:
 
     def claim(self, text: str) -> Claim:
         """A text taken apart, in the languages of these messages."""
-        within = languages.within(languages.counts(text), self.languages)
+        within = self._spoken(text)
         does = clauses.read(text, within)
-        denials = phrases.denials(text, within) if phrases.does(does, phrases.NEGATION | phrases.PROHIBITION) else 0
+        denials = phrases.denials(text, within)
         return Claim(text, does, tuple(identifiers(text)), content(text), phrases.words(text), denials)
+
+    def denials(self, text: str) -> int:
+        """How often a text denies something, in the languages of these messages."""
+        return phrases.denials(text, self._spoken(text))
+
+    def _spoken(self, text: str) -> int:
+        return languages.within(languages.counts(text), self.languages)
 
     def words(self, cited: Said) -> tuple[str, frozenset[str]]:
         """What was said in a message, as `normal` gives it, and its folded words with those of its speaker's name."""

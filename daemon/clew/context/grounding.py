@@ -102,9 +102,7 @@ def _undenied(claim: Claim, source: Statement, evidence: Evidence) -> str:
         return ""
     if source.does & ~claim.does & _TURNING:
         return "what its source forbids or corrects is lost"
-    if not source.does & phrases.NEGATION:
-        return ""
-    return "a negation of its source is lost" if claim.denials < evidence.claim(source.text).denials else ""
+    return "a negation of its source is lost" if claim.denials < evidence.denials(source.text) else ""
 
 
 def word_for_word(entry: Entry, source: Statement) -> Entry:

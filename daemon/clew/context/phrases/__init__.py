@@ -309,8 +309,12 @@ def _of_now(found: int) -> int:
 
 
 def denials(text: str, within: int) -> int:
-    """How often a text denies something: its words, phrases or pieces that do."""
-    negating = sum(bool(bits & _DENYING) for clause in clauses(text) for bits in _parts(clause, within, _CLAUSE_START))
+    """How often a text denies something: its words that do, in set phrases too, and its phrases and pieces."""
+    negating = 0
+    for clause in clauses(text):
+        for bits, part in _parts(clause, within, _CLAUSE_START):
+            own = sum(bool(_single(word, within, _ANYWHERE) & NEGATION) for word in part)
+            negating += max(own, bool(bits & _DENYING))
     if unspaced(text):
         place = 1 if _HIRAGANA_OR_KATAKANA.search(text) else 0
         negating += len(_NEGATIONS[place].findall(_IDLE[place].sub("", text)))
@@ -327,7 +331,7 @@ def _read_clause(tokens: Sequence[str], within: int, front: int) -> int:
     if 0 < len(tokens) <= 2 and all(any(bit == OBJECTION for _, bit, _ in _meanings(word)) for word in tokens):
         return OBJECTION
     found = 0
-    for bits in _parts(tokens, within, front):
+    for bits, _ in _parts(tokens, within, front):
         if bits & POSSIBLE and not does(found, _PERMITTING):
             bits |= HEDGE
         found |= bits
@@ -338,7 +342,7 @@ def _read_clause(tokens: Sequence[str], within: int, front: int) -> int:
     return found & ~(IDLE | OBJECTION | POSSIBLE)
 
 
-def _parts(tokens: Sequence[str], within: int, front: int) -> Iterator[int]:
+def _parts(tokens: Sequence[str], within: int, front: int) -> Iterator[tuple[int, Sequence[str]]]:
     """What each word of a clause does, or each phrase: the longest that begins somewhere, in which a word means its mood at most."""
     at, place = 0, front
     while at < len(tokens):
@@ -348,7 +352,7 @@ def _parts(tokens: Sequence[str], within: int, front: int) -> Iterator[int]:
             bits |= _MOODS & reduce(or_, (_single(each, within, _ANYWHERE) for each in tokens[at : at + length]))
         else:
             bits = _single(word, within, place)
-        yield bits
+        yield bits, tokens[at : at + length]
         place = place if length == 1 and word in _LEADS else _ANYWHERE
         at += length
 
