@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
-from clew.context.query import LOOKUPS, Query
+from clew.context.query import Query, lookups
 from clew.context.ranking import Candidate, Hits, Line, Matcher, Ranked, Scored, rank, regions
 from clew.messages import blocks_from_json, readable_blocks
 from clew.store import Ask, Found, Scope, transcript
@@ -79,10 +79,10 @@ def search(db: sqlite3.Connection, scope: Scope, ask: Ask, limit: int, shown: Se
     query = ask(lambda term: _frequency(db, term), _total(db))
     if query is None or scope.chats == ():
         return Found(query, (), visible(db, scope, shown))
-    ranges = _ranges(scope)
+    ranges, most = _ranges(scope), lookups(query.total)
     hits = Hits(
-        tuple(_places(db, scope, ranges, query.expression(number)) if asked else () for number, asked in enumerate(query.looked_up)),
-        tuple(_places(db, scope, ranges, _any_day(days.words)) for days in query.days),
+        tuple(_places(db, scope, ranges, query.expression(number), most) if asked else () for number, asked in enumerate(query.looked_up)),
+        tuple(_places(db, scope, ranges, _any_day(days.words), most) for days in query.days),
     )
     lines = _lines(db, scope, regions(query, hits, _in_view(db, scope)))
     ranked = rank(query, lines, hits, limit)
@@ -111,7 +111,7 @@ def _ranges(scope: Scope) -> list[tuple[int, int]]:
     return runs[::-1]
 
 
-def _places(db: sqlite3.Connection, scope: Scope, ranges: Sequence[tuple[int, int]], expression: str) -> list[int]:
+def _places(db: sqlite3.Connection, scope: Scope, ranges: Sequence[tuple[int, int]], expression: str, most: int) -> list[int]:
     """Where the index has what an expression asks for in the chats of a scope, the newest places if they are too many."""
     condition, values = "", []
     if scope.chats is not None:
@@ -119,12 +119,12 @@ def _places(db: sqlite3.Connection, scope: Scope, ranges: Sequence[tuple[int, in
         values = [json.dumps(sorted({chat for chat, _, _ in scope.chats}))]
     found: list[int] = []
     for first, last in ranges:
-        if len(found) >= LOOKUPS:
+        if len(found) >= most:
             break
         places = db.execute(
             "SELECT json_group_array(rowid) FROM (SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?"
             f" AND rowid BETWEEN ? AND ?{condition} ORDER BY rowid DESC LIMIT ?)",
-            (expression, first, last, *values, LOOKUPS - len(found)),
+            (expression, first, last, *values, most - len(found)),
         ).fetchone()[0]
         found += json.loads(places)
     return found
