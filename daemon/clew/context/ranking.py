@@ -49,6 +49,8 @@ FLOOR = 2.05
 """The best message must score so many times the weight of a word that stands in one message only: what that word scores by itself."""
 ENOUGH_OF_QUERY = 1.6
 """Or this share of the weight of a query of two terms or more: all of it, near together."""
+GROWN = 20_000
+"""Messages from which on the floor stays: what an answer scores does not grow with the store, for its words grow more common with it."""
 FEW = 100
 """In a store of fewer messages hardly a word is shared by chance, so that one will do."""
 MAX_MATCHED_CHARS = 8_000
@@ -183,10 +185,12 @@ def rank(query: Query, lines: Sequence[Line], hits: Hits, limit: int) -> list[Ra
 
 
 def relevant(query: Query, best: float) -> bool:
-    """Whether a message with the score `best` has to do with the query, or merely shares a word. The floor rises with the store."""
+    """Whether a message with the score `best` has to do with the query, or merely shares a word. The floor rises with a small store."""
     if query.days:
         return True
-    return best * query.mass >= FLOOR * idf(1, query.total) or ((len(query.terms) > 1 or query.total < FEW) and best >= ENOUGH_OF_QUERY)
+    return best * query.mass >= FLOOR * idf(1, min(query.total, GROWN)) or (
+        (len(query.terms) > 1 or query.total < FEW) and best >= ENOUGH_OF_QUERY
+    )
 
 
 def _named(query: Query, speaker: str) -> frozenset[str]:
