@@ -106,7 +106,7 @@ PASSED = 0.35
 
 def length(text: str) -> int:
     """Words of a sentence."""
-    unspaced = len(phrases.CJK.findall(text))
+    unspaced = 0 if text.isascii() else len(phrases.CJK.findall(text))
     return len(text.split()) + unspaced // _CJK_CHARS
 
 
@@ -124,6 +124,8 @@ def _points(each: Identifier) -> int:
 
 def acts(does: int, identifiers: Sequence[Identifier]) -> tuple[Kind, float]:
     """What a sentence is by what it does, and the points of that."""
+    if not does:
+        return "fact", 0.0
     does &= ~(_FADING << phrases.HINT) if does & phrases.PAST else -1
     for bit, _, _ in _ACTS:
         if does & bit:
@@ -165,7 +167,7 @@ def weigh(
     """
     if role == "tool":
         return _resulted(does, identifiers, failed=failed)
-    words = stems / (_PAIRS if phrases.CJK.search(text) else 1)
+    words = stems / (_PAIRS if phrases.unspaced(text) else 1)
     kind, points = acts(does, identifiers)
     points *= min(1.0, words / _ABOUT)
     if certainty == "asked" and not phrases.does(does, phrases.TASK):
