@@ -183,7 +183,7 @@ async def test_recall_takes_an_eighth_of_the_window_at_most(tmp_path: Path) -> N
         for n in range(6):
             await world.desk.ask(f"灯台守 {n} {words}")
             await world.desk.ask("/new")
-        await world.desk.ask("灯台守と古い灯台のことを覚えていますか、港の北の")
+        await world.desk.ask("灯台守は港の北にある古い灯台を毎晩点していますか")
         block = system_text(world.replies[-1]).partition("Previously in another session:")
         assert block[1]
         assert estimate(block[1] + block[2]) <= window(8192).recall_limit
