@@ -334,3 +334,19 @@ async def test_a_daemon_that_stops_says_so(tmp_path: Path) -> None:
             ws = await session.ws_connect(f"{clew.url}/chat/ws")
             last = asyncio.create_task(ws.receive(DEADLINE_S))
         assert (await last).data == aiohttp.WSCloseCode.GOING_AWAY
+
+
+@pytest.mark.asyncio
+async def test_a_client_that_hangs_up_before_the_socket_opens_is_no_error(clew: Clew, caplog: pytest.LogCaptureFixture) -> None:
+    request = (
+        f"GET /chat/ws?chat=gone HTTP/1.1\r\nHost: 127.0.0.1:{clew.listening.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    )
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", clew.listening.port)) as client:
+            client.sendall(request.encode())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    async with Tab.open(clew) as tab:
+        await tab.say("m1", "still there?")
+        await tab.until("message", role="assistant")
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]

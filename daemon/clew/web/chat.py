@@ -259,7 +259,7 @@ class ChatSockets:
         self._door = door
         self._open: set[web.WebSocketResponse] = set()
 
-    async def handle(self, request: web.Request) -> web.WebSocketResponse:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
         """`GET /chat/ws?chat=ID&after=SEQ`, and on the daemon's socket `?transport=terminal`."""
         address, sender = self._place(request)
         if address.transport not in self._service.transports:
@@ -272,13 +272,15 @@ class ChatSockets:
         limit = frame_limit(self._service.config.limits.message_bytes)
         ws = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=limit, compress=False)
         self._open.add(ws)
+        opened = False
         try:
             with contextlib.suppress(ConnectionError):  # the client is gone
                 await ws.prepare(request)
+                opened = True
                 await ChatSocket(self._service, ws, lambda: abort(request), address, sender, int(after)).run()
         finally:
             self._open.discard(ws)
-        return ws
+        return ws if opened else web.Response()  # a socket that was never opened cannot be closed
 
     async def close(self) -> None:
         """Tell all clients that the daemon goes away; they come back when it does."""
