@@ -105,8 +105,8 @@ def render(
     """The ledger as the model reads it: a Markdown section for each heading in use, in a fixed order; in a section, the ledger's order.
 
     Where one person alone speaks, a first line names them and the entries need not. held: pinned messages, which stand behind it
-    word for word, redacted, in place of their entries. known: secrets of this installation. zone: where its days begin. year: the year
-    that goes without saying, None: every date names its own.
+    word for word, redacted, in place of their entries, indented so that no line of theirs passes for an entry. known: secrets of this
+    installation. zone: where its days begin. year: the year that goes without saying, None: every date names its own.
     """
     person = only_person(ledger)
     by_title: dict[str, list[str]] = {title: [] for title, _ in _SECTIONS}
@@ -116,9 +116,13 @@ def render(
     parts = [said_by(person)] if person else []
     parts += ["\n".join([f"## {title}", *(f"- {each}" for each in lines)]) for title, lines in by_title.items() if lines]
     if held:
-        lines = [f"- {message.sender_name or message.role}: {redact(message.text, known)}" for message in held]
+        lines = [f"- {message.sender_name or message.role}: {_indented(redact(message.text, known))}" for message in held]
         parts.append("\n".join(["Pinned messages, word for word:", *lines]))
     return "\n".join(parts)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {each}" if number and each else each for number, each in enumerate(text.splitlines()))
 
 
 def only_person(ledger: Ledger) -> str:
