@@ -114,6 +114,13 @@ def test_each_fault_is_found(name: str, fields: dict[str, object], fault: str) -
     assert sum(each == fault for each, _ in found.faults) == 1
 
 
+def test_where_nobody_said_whether_it_was_a_guess_a_mark_of_one_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    marked = changed("path", certainty="guessed")
+    assert [fault for fault, _ in scored(marked).faults] == ["certainty"]
+    monkeypatch.setattr("tests.unit.test_evaluation_score.KEY", tuple(replace(item, certainty=None) for item in KEY))
+    assert scored(marked).faults == ()
+
+
 def test_a_task_that_was_done_and_stands_there_as_open_is_stale() -> None:
     entry = Entry("task", "Remind Ruth to call Margaret.", speaker="Ruth", sources=("m8",))
     assert scored({**ENTRIES, "done": entry}).faults == (("stale", "margaret"),)

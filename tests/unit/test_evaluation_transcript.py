@@ -101,3 +101,4 @@ def test_a_key_is_guessed_from_identifiers_and_rules_of_people() -> None:
     ]
     assert [item.quote for item in items if item.category == "constraint"] == ["Don't ever restart it at night."]
     assert {item.speaker for item in items} == {"Ada"}
+    assert {item.certainty for item in items} == {None}

@@ -23,7 +23,8 @@ class Item:
 
     messages: numbers of the messages it stands in. quote: the words of the first of them. need: what an entry must hold to carry it;
     reason: what it must hold besides, for a decision. wrong: what a correction replaces. hedge: words that keep a guess a guess.
-    until: the message from which it holds no more (done, corrected), None where it holds to the end.
+    certainty: None where it is not known whether it was a guess. until: the message from which it holds no more (done, corrected), None
+    where it holds to the end.
     """
 
     id: str
@@ -32,7 +33,7 @@ class Item:
     quote: str
     need: Need
     speaker: str
-    certainty: Certainty = "said"
+    certainty: Certainty | None = "said"
     reason: Need = ()
     wrong: tuple[str, ...] = ()
     hedge: tuple[str, ...] = ()
@@ -95,8 +96,8 @@ def guessed(messages: Sequence[Message]) -> tuple[Item, ...]:
             continue
         name = message.sender_name or message.sender or "user"
         for found in IDENTIFIER.findall(message.text):
-            items.setdefault(found, Item(f"i{len(items)}", "identifier", (message.seq,), found, ((found,),), name))
+            items.setdefault(found, Item(f"i{len(items)}", "identifier", (message.seq,), found, ((found,),), name, None))
         for sentence in sentences(message.text):
             if _RULE.search(sentence) and NEGATION.search(sentence) and len(sentence) <= _LONGEST_RULE:
-                items.setdefault(sentence, Item(f"i{len(items)}", "constraint", (message.seq,), sentence, ((sentence,),), name))
+                items.setdefault(sentence, Item(f"i{len(items)}", "constraint", (message.seq,), sentence, ((sentence,),), name, None))
     return tuple(items.values())

@@ -129,7 +129,9 @@ def _faults(item: Item, found: Sequence[Statement], carriers: Sequence[Statement
     faults: list[Fault] = ["speaker"] if told == "wrong" else []
     about = [each for each in found if _cites(each, item) and not each.closed]
     of_item = [each for each in about if satisfies(each.words, item.need)]
-    if item.certainty == "said":
+    if item.certainty is None:
+        hardened = False
+    elif item.certainty == "said":
         hardened = any(each.certainty in _HEDGED for each in of_item)
     else:
         hardened = any(each.certainty == "said" and not _hedged(each, item) for each in of_item)
