@@ -102,3 +102,18 @@ def test_a_key_is_guessed_from_identifiers_and_rules_of_people() -> None:
     assert [item.quote for item in items if item.category == "constraint"] == ["Don't ever restart it at night."]
     assert {item.speaker for item in items} == {"Ada"}
     assert {item.certainty for item in items} == {None}
+
+
+def test_a_line_ends_where_json_lines_end_and_is_counted_with_the_empty_ones(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(
+        '\r\n{"role": "user", "text": "one\u2028line\x85only"}\r\n\r\n{"role": "user", "text": "two"}\n', encoding="utf-8", newline=""
+    )
+    (found,) = in_folder(tmp_path)
+    assert [(message.seq, message.text) for message in found.messages] == [(1, "one\u2028line\x85only"), (2, "two")]
+    with pytest.raises(UsageError, match="line 4 is not JSON"):
+        of_lines("a", ["", '{"role": "user", "text": "one"}', "", "two"])
+
+
+def test_half_a_character_is_named() -> None:
+    with pytest.raises(UsageError, match="line 1 holds half a character"):
+        of_lines("a", ['{"role": "user", "text": "\\ud83d"}'])

@@ -100,7 +100,7 @@ async def _transcripts(
     if jsonl is not None:
         with click.open_file(jsonl, "rb") as file:
             name = "stdin" if jsonl == "-" else Path(jsonl).stem
-            return [transcripts.of_lines(name, transcripts.read_text(file, name).splitlines())]
+            return [transcripts.of_lines(name, transcripts.read_text(file, name).split("\n"))]
     if folder is None:
         return transcripts.shipped(threads)
     found = transcripts.in_folder(folder)

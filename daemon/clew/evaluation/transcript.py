@@ -67,7 +67,7 @@ def _read(path: Traversable, key: Traversable) -> Transcript:
     text = _text(path)
     if path.name.endswith(".json"):
         return exported(path.name.removesuffix(".json"), _json(text, path.name))
-    return of_lines(path.name.removesuffix(".jsonl"), text.splitlines(), _text(key).splitlines() if key.is_file() else ())
+    return of_lines(path.name.removesuffix(".jsonl"), text.split("\n"), _text(key).split("\n") if key.is_file() else ())
 
 
 def _text(path: Traversable) -> str:
@@ -88,9 +88,14 @@ def read_text(file: IO[bytes], name: str) -> str:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         raise UsageError(f"{where} is not JSON.") from None
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{where} holds half a character, which is not valid Unicode.") from None
+    return value
 
 
 def of_lines(name: str, lines: Iterable[str], key: Iterable[str] = ()) -> Transcript:
@@ -98,7 +103,9 @@ def of_lines(name: str, lines: Iterable[str], key: Iterable[str] = ()) -> Transc
 
     key: the lines of its key, the first of which describes the thread. Raises UsageError that names the line.
     """
-    messages = tuple(_message(_object(line, f"{name}, line {at}"), at, f"{name}, line {at}") for at, line in _numbered(lines))
+    messages = tuple(
+        _message(_object(line, f"{name}, line {at}"), number, f"{name}, line {at}") for number, (at, line) in enumerate(_numbered(lines), 1)
+    )
     if not messages:
         raise UsageError(f"{name} holds no message.")
     if messages[0].role != "user":
@@ -144,7 +151,7 @@ def of_session(name: str, messages: Sequence[Message], *, direct: bool) -> Trans
 
 
 def _numbered(lines: Iterable[str]) -> list[tuple[int, str]]:
-    return list(enumerate((line for line in lines if line.strip()), 1))
+    return [(at, line) for at, line in enumerate(lines, 1) if line.strip()]
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
