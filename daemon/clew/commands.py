@@ -117,7 +117,10 @@ async def _status(rooms: Rooms, claim: Claim, rest: str) -> Answer:
 
 
 async def _compact(rooms: Rooms, claim: Claim, rest: str) -> Answer:
-    if rest.split()[:1] == ["--preview"]:
+    words = rest.split()
+    if unknown := next((word for word in words if word.startswith("--") and word != "--preview"), None):
+        return Answer(f"/compact has no option {unknown[:40]}; it has --preview. Nothing was compacted.")
+    if "--preview" in words:
         plan = await rooms.compactor.preview(claim.session)
         if not plan.demoted:
             return Answer("There is nothing to compact yet.")

@@ -542,6 +542,7 @@ async def test_compact_by_hand_with_a_focus_and_a_preview(tmp_path: Path) -> Non
         async with world.running():
             assert await world.desk.ask("/compact") == "There is nothing to compact yet."
             await world.seed(*exchanges(8))
+            assert "no option --previw" in await world.desk.ask("/compact --previw")
             preview = await world.desk.ask("/compact --preview")
             assert preview.startswith("12 messages would go into the summary and 4 stay")
             assert world.model.calls == []

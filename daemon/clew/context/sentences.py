@@ -4,11 +4,18 @@ import re
 from collections.abc import Iterator, Sequence
 
 from clew.context.phrases import MONTHS, fold
+from clew.context.stopwords import LANGUAGES
 
 LONGEST_SENTENCE = 600
 """Characters of a sentence; a longer run of text is parted at a space."""
 MAX_CHARS = 200_000
 """Characters of one text that are read."""
+
+_WRAPPED = 4
+"""Words of a line that goes on in small letters on the next: shorter ones are lists."""
+_UNFINISHED = frozenset[str]().union(*LANGUAGES)
+"""Words that no sentence ends with, in most languages: articles, prepositions, "not", "must"."""
+_ITEM = re.compile(r"\d+[.)]\s")
 
 _CLOSING = r"[\"'”’)\]]"
 _END = re.compile(rf"(?<=[.!?…])\s+|(?<=[.!?…]{_CLOSING})\s+|(?<=[.!?…]{_CLOSING}{{2}})\s+|(?<=[。！？])")
@@ -31,7 +38,7 @@ _ORDINAL = re.compile(r"(?:^|\s)\d{1,2}\.$")
 
 def sentences(text: str) -> Iterator[str]:
     """The sentences of `text`, unchanged but for the white space around and inside them."""
-    for paragraph in text[:MAX_CHARS].splitlines():
+    for paragraph in _unwrapped(text[:MAX_CHARS].splitlines()):
         parts: list[str] = []
         pieces = _END.split(" ".join(paragraph.split()))
         quoted = not _QUOTE_MARKS.isdisjoint(paragraph)
@@ -42,6 +49,26 @@ def sentences(text: str) -> Iterator[str]:
                 yield from _pieces(_joined(parts))
                 parts = []
         yield from _pieces(_joined(parts))
+
+
+def _unwrapped(lines: Sequence[str]) -> Iterator[str]:
+    """Lines, those joined that a mail program, an editor or a hand broke in the middle of a sentence."""
+    parts: list[str] = []
+    for line in lines:
+        if parts and not _is_broken(parts[-1].rstrip(), line.lstrip()):
+            yield " ".join(parts)
+            parts = []
+        parts.append(line)
+    if parts:
+        yield " ".join(parts)
+
+
+def _is_broken(line: str, after: str) -> bool:
+    """Whether the sentence of a line goes on in the line after it."""
+    if not line or not (line[-1].isalnum() or line[-1] == ",") or not after[:1].isalnum() or _ITEM.match(after):
+        return False
+    words = line.split()
+    return words[-1].casefold() in _UNFINISHED or (after[0].islower() and len(words) >= _WRAPPED)
 
 
 def _joined(parts: Sequence[str]) -> str:

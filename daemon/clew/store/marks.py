@@ -6,6 +6,8 @@ from clew.errors import NotFound, UsageError
 from clew.messages import Message
 from clew.store import Effect, Pin, compactions, transcript
 
+SHOWN = 40
+"""Characters of a wrong id that are said back."""
 _STANDING = "id NOT IN (SELECT message FROM retractions)"
 
 
@@ -25,9 +27,11 @@ def find(db: sqlite3.Connection, session: str, key: str) -> Message:
         (session, place, len(key), key, key),
     ).fetchall()
     if not rows or not key:
-        raise NotFound(f"There is no message {key!r} in session {session}.", hint="#7 is its seventh; `clew session show` numbers them.")
+        raise NotFound(
+            f"There is no message {key[:SHOWN]!r} in session {session}.", hint="#7 is its seventh; `clew session show` numbers them."
+        )
     if len(rows) > 1 and rows[0][0] != key:
-        raise UsageError(f"{key!r} is the beginning of several messages.", hint="Give more characters of the id.")
+        raise UsageError(f"{key[:SHOWN]!r} is the beginning of several messages.", hint="Give more characters of the id.")
     return transcript.message(rows[0])
 
 

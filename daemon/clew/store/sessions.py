@@ -38,7 +38,7 @@ def find(db: sqlite3.Connection, prefix: str) -> SessionRow:
         else []
     )
     if not rows:
-        raise NotFound(f"There is no session {prefix!r}.", hint="`clew session list` shows those that are.")
+        raise NotFound(f"There is no session {prefix[:40]!r}.", hint="`clew session list` shows those that are.")
     if len(rows) > 1 and rows[0][0] != prefix:
         some = ", ".join(row[0] for row in rows[:5])
         raise UsageError(f"{prefix!r} is the beginning of several sessions: {some}.", hint="Give more characters of the id.")
