@@ -94,8 +94,9 @@ class Prompter:
         except Exception as error:
             log.warning("recall.failed", err=f"{type(error).__name__}: {error}")
             text = Appendix("", (), ())  # whether what stood there may still be shown is not known either
-        if estimate(text) > limit:
-            log.warning("recall.failed", err=f"a block of {estimate(text)} tokens, and {limit} are the most that fit the model's window")
+        size = estimate(str(text))  # a plain text: the measure remembers what it is given, and this one carries what was considered
+        if size > limit:
+            log.warning("recall.failed", err=f"a block of {size} tokens, and {limit} are the most that fit the model's window")
             text = Appendix("", (), ())
         shown = text.shown if isinstance(text, Appendix) else ()
         considered = text.considered if isinstance(text, Appendix) else ()

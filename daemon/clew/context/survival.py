@@ -191,7 +191,7 @@ def content(text: str) -> frozenset[str]:
     return frozenset(filter(None, found))
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=8192)
 def _stem(word: str) -> str:
     """The stem of a folded word that carries something, empty for others."""
     if word.isdigit():
@@ -333,7 +333,7 @@ def forget() -> None:
     _worth_of.cache_clear()
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def _worth_of(text: str, role: Role) -> tuple[int, bool, tuple[str, ...]]:
     within = languages.within(languages.counts(text), phrases.ALL)
     source = Said(text, role=role)

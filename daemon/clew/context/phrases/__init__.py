@@ -238,7 +238,7 @@ LARGE_NUMBERS: frozenset[str] = frozenset(_TABLES.large)
 _LONGEST_STEM = 14
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=8192)
 def _meanings(word: str) -> tuple[Meaning, ...]:
     found = list(_TABLES.single.get(word, ()))
     for size in range(2, min(len(word), _LONGEST_STEM) + 1):
@@ -381,7 +381,7 @@ def _phrase(tokens: Sequence[str], at: int, within: int, place: int) -> tuple[in
     return bits, length or 1
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=8192)
 def _single(word: str, within: int, place: int) -> int:
     bits = 0
     for language, bit, anchored in _meanings(word):
