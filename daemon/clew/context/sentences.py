@@ -14,7 +14,7 @@ MAX_CHARS = 200_000
 _WRAPPED = 4
 """Words of a line that goes on in small letters on the next: shorter ones are lists."""
 _UNFINISHED = frozenset[str]().union(*LANGUAGES)
-"""Words that no sentence ends with, in most languages: articles, prepositions, "not", "must"."""
+"""Stop words: articles, prepositions, "not", "must". Behind a pronoun among them two sentences may stand together; none is lost."""
 _ITEM = re.compile(r"\d+[.)]\s")
 
 _CLOSING = r"[\"'”’)\]]"

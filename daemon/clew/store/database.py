@@ -145,6 +145,7 @@ class Database:
     async def close(self) -> None:
         """Commit what still waits, then close."""
         self._closing = True
+        self._commit_if_idle()
         while self._group:
             await _run(self._writer, lambda _: None)  # comes after what is being committed
         for connection in self._all:
