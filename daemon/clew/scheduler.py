@@ -1,15 +1,13 @@
 """Scheduled prompts: from the clock to the inbox. `jobs.next_at` is the only state; APScheduler merely wakes us."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import islice, takewhile
-from zoneinfo import ZoneInfo
+from itertools import takewhile
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.base import BaseTrigger
-from cronsim import CronSim
 
 from clew.clock import Time
 from clew.config import Job as Entry
@@ -18,43 +16,15 @@ from clew.metrics import Metrics
 from clew.store import Job
 from clew.store.sqlite import SqliteStore
 from clew.supervise import supervise, unless_lasting
+from clew.timetable import ON_TIME, newest, plan, upcoming
 from clew.transport import Address
 
 log = structlog.get_logger()
 
-ON_TIME = 60.0
-"""Seconds by which a run may be late without being a missed one."""
 LOOK = 30.0
 """Seconds, of a clock that never jumps, between looks at the jobs whatever the timers say: clocks are set and machines sleep."""
 NEW_AT = 3600.0
 """Seconds by which the `at` of a new entry without `grace` may have passed and still run."""
-CATCH_UP = 100
-"""Missed instants that are looked at; of a longer absence, the newest."""
-
-
-def upcoming(entry: Entry, after: float, zone: str) -> Iterator[float]:
-    """The instants of an entry behind `after` (seconds since the epoch), in order. `zone`: where the entry names none.
-
-    cron follows cronsim: a time that a clock change skips runs at the first valid one after it, a repeated one runs once, jobs with
-    hour `*` follow elapsed time. `every` counts from `after`.
-    """
-    if entry.cron is not None:
-        yield from cron_instants(entry.cron, after, entry.timezone or zone)
-    elif entry.every is not None:
-        instant = after
-        while True:
-            instant += entry.every
-            yield instant
-    elif entry.at is not None:
-        at = entry.at if entry.at.tzinfo else entry.at.replace(tzinfo=ZoneInfo(entry.timezone or zone))
-        if at.timestamp() > after:
-            yield at.timestamp()
-
-
-def cron_instants(expression: str, after: float, zone: str) -> Iterator[float]:
-    """The instants of a cron expression behind `after`, in `zone`."""
-    for local in CronSim(expression, datetime.fromtimestamp(after, ZoneInfo(zone))):
-        yield local.timestamp()
 
 
 class _Waking(BaseTrigger):  # type: ignore[misc]  # apscheduler has no types
@@ -163,7 +133,7 @@ class Scheduler:
 
     def _since(self, entry: Entry, first: float, now: float) -> tuple[list[float], float | None]:
         """(the instants from `first` until now, the one after that). After a long absence they are many, so not on the loop."""
-        due = [first, *_newest(takewhile(lambda instant: instant <= now, upcoming(entry, first, self._zone)), CATCH_UP)]
+        due = [first, *newest(takewhile(lambda instant: instant <= now, upcoming(entry, first, self._zone)))]
         return due, next((instant for instant in upcoming(entry, due[-1], self._zone) if instant > now), None)
 
     async def run_now(self, name: str) -> None:
@@ -176,37 +146,10 @@ class Scheduler:
         log.info("cron.fired", job=name, instant="now")
 
 
-def plan(due: Sequence[float], now: float, entry: Entry) -> tuple[list[float], list[float]]:
-    """(instants to run, instants that are missed) of those due, oldest first, by the entry's misfire rule and grace.
-
-    One that is less than ON_TIME late always runs. `skip`: nothing else does. `once`: the newest does. `all`: each does. `grace` bounds
-    how late the latter two may be.
-    """
-    on_time = [instant for instant in due if now - instant <= ON_TIME]
-    late = [instant for instant in due if now - instant > ON_TIME]
-    within = [instant for instant in late if entry.grace is None or now - instant <= entry.grace]
-    if entry.misfire == "all":
-        caught_up = within
-    elif entry.misfire == "once" and not on_time:
-        caught_up = within[-1:]
-    else:
-        caught_up = []
-    return [*caught_up, *on_time], [instant for instant in late if instant not in caught_up]
-
-
 def _seen(task: asyncio.Task[None]) -> None:
     """A store that is lost ends the daemon through the dispatcher; here it only must not count as unseen."""
     if not task.cancelled():
         task.exception()
-
-
-def _newest(instants: Iterator[float], count: int) -> list[float]:
-    newest: list[float] = []
-    for instant in islice(instants, 100_000):
-        newest.append(instant)
-        if len(newest) > count:
-            del newest[0]
-    return newest
 
 
 def _stamp(instant: float) -> str:

@@ -259,7 +259,7 @@ async def test_a_job_reaches_no_words_but_its_chats(tmp_path: Path) -> None:  # 
             assert sorted("5512" in str(body) for body in world.replies[1:]) == [False, True]
 
 
-@pytest.mark.parametrize("expression", ["evry 5 minutes", "61 * * * *", "0 0 31 2 *", "", "* * * *"])
+@pytest.mark.parametrize("expression", ["evry 5 minutes", "61 * * * *", "0 0 31 2 *", "", "* * * *", "0 * * * * *", "@reboot"])
 def test_a_wrong_expression_is_refused_with_a_reason(expression: str) -> None:  # P45, BO-085
     with pytest.raises(ValidationError) as caught:
         job(cron=expression)

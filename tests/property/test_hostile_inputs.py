@@ -42,9 +42,9 @@ from clew.providers import (
 )
 from clew.providers.failures import Answer, failure, retry_after
 from clew.providers.overflow import overflow_in
-from clew.scheduler import upcoming
 from clew.store.imports import check
 from clew.store.sqlite import SqliteStore
+from clew.timetable import upcoming
 from clew.transport import Address
 from clew.web import auth, chat
 from clew.web.chat import chat_id

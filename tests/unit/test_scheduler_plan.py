@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.config import Job
-from clew.scheduler import CATCH_UP, ON_TIME, cron_instants, plan, upcoming
-from clew.scheduler import _newest as newest
+from clew.timetable import CATCH_UP, ON_TIME, cron_instants, newest, plan, upcoming
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -152,4 +151,4 @@ def test_every_instant_runs_or_is_missed_and_none_does_both(late: list[int], rul
 
 def test_of_a_long_absence_the_newest_instants_are_looked_at() -> None:  # P45
     instants = iter(float(second) for second in range(100_000))
-    assert newest(instants, CATCH_UP) == [float(second) for second in range(100_000 - CATCH_UP, 100_000)]
+    assert newest(instants) == [float(second) for second in range(100_000 - CATCH_UP, 100_000)]

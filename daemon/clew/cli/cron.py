@@ -17,8 +17,8 @@ from clew.cli.output import nothing, print_json, print_table
 from clew.cli.reading import reading, store_path
 from clew.config import Config, Job
 from clew.errors import NotFound, UsageError
-from clew.scheduler import upcoming
 from clew.store import Job as StoredJob
+from clew.timetable import upcoming
 
 SHOWN = 5
 """Coming runs in the listing."""

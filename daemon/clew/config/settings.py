@@ -37,9 +37,11 @@ DEFAULT_KEEP_RECENT = 8
 _CRON_NAMES = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
     "@weekly": "0 0 * * 0",
     "@monthly": "0 0 1 * *",
     "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
 }
 
 
@@ -52,6 +54,8 @@ def _zone(name: str) -> str:
 
 
 def _parses(expression: str) -> bool:
+    if len(expression.split()) != 5:  # the parser takes a sixth field, for seconds
+        return False
     try:
         CronSim(expression, datetime(2026, 1, 1))
     except CronSimError:
@@ -64,7 +68,7 @@ def _occurs(expression: str) -> bool:
 
 
 def _cron(expression: str) -> str:
-    plain = _CRON_NAMES.get(expression, expression)
+    plain = _CRON_NAMES.get(expression.strip().lower(), expression)
     if _occurs(plain):
         return plain
     fields = plain.split()
