@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from clew import recall
+from clew import recall, why
 from clew.compacted import entry_line, short, told
 from clew.compactor import Compactor, Outcome
 from clew.context.notes import Notes, ScopeKind
@@ -16,7 +16,7 @@ from clew.messages import Message
 from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.stopping import Stop
-from clew.store import Claim, Effect, PersonRole
+from clew.store import Claim, Effect, PersonRole, Scope
 from clew.store.notes import By, DropEntity, DropPreference, NoteEffect, PutPreference, Where
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
@@ -215,9 +215,7 @@ async def _recall(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     """The messages that answer a query best: those that recall and the model's search would find here."""
     if not rest:
         return Answer(f"It is written so: {COMMANDS['/recall'].usage}")
-    zone = ZoneInfo((claim.direct and claim.person and claim.person.timezone) or rooms.zone)
-    compaction = (await rooms.store.view(claim.session)).compaction
-    scope = await rooms.store.scope_for(session=(claim.session, str(claim.address), compaction.to_seq if compaction else 0))
+    zone, scope = _zone(rooms, claim), await _scope(rooms, claim)
     today = datetime.fromtimestamp(claim.started, zone).date()
     found = [each.candidate for each in await recall.search(rooms.store, scope, rest, limit=FOUND, today=today)]
     lines = [
@@ -225,6 +223,23 @@ async def _recall(rooms: Rooms, claim: Claim, rest: str) -> Answer:
         for each in found
     ]
     return Answer("\n".join(lines) or "Nothing was found. What is in my view already is not looked for.")
+
+
+async def _why(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """What recall gave the newest turn, or the one of the message that is named or replied to."""
+    message = await rooms.threads.meant(claim.session, rest, claim.items[0].reply_to)
+    given = await rooms.store.recalled_for(await _scope(rooms, claim), claim.session, message.turn if message else None)
+    return Answer(why.told(given, _zone(rooms, claim)))
+
+
+def _zone(rooms: Rooms, claim: Claim) -> ZoneInfo:
+    return ZoneInfo((claim.direct and claim.person and claim.person.timezone) or rooms.zone)
+
+
+async def _scope(rooms: Rooms, claim: Claim) -> Scope:
+    """What may be seen where a command is answered, but for what is in view."""
+    compaction = (await rooms.store.view(claim.session)).compaction
+    return await rooms.store.scope_for(session=(claim.session, str(claim.address), compaction.to_seq if compaction else 0))
 
 
 async def _memory(rooms: Rooms, claim: Claim, rest: str) -> Answer:
@@ -268,6 +283,7 @@ COMMANDS = {
     "/pin": Command("/pin [id]", "keep a message word for word: the one replied to, else the newest", _pin),
     "/unpin": Command("/unpin [id]", "let go of it again: the one replied to, else the one pinned last", _unpin),
     "/recall": Command("/recall QUERY", "find what was said earlier, here and in your other conversations", _recall),
+    "/why": Command("/why [id]", "what was recalled for a message, and why: the one replied to, else the newest", _why),
     "/memory": Command("/memory [set KEY VALUE | clear NAME | history | undo]", "what is known here beyond this conversation", _memory),
     "/stop": Command("/stop", "stop the reply that is being written", None),
 }

@@ -100,8 +100,8 @@ class Prompter:
             text = Appendix("", (), ())
         shown = text.shown if isinstance(text, Appendix) else ()
         considered = text.considered if isinstance(text, Appendix) else ()
-        ids = {excerpt.id for excerpt in shown}
-        recalled = tuple(Recalled(each.id, each.score, each.why, each.id in ids) for each in considered)
+        quoted = {identifier for excerpt in shown for identifier in excerpt.ids}
+        recalled = tuple(Recalled(each.id, each.score, each.why, quoted.issuperset(each.ids), each.ids) for each in considered)
         decided = replace(
             state, recall=str(text), excerpts=excerpts_json(shown), recall_turn=claim.turn, compaction=compaction, last_call=now
         )
@@ -122,6 +122,8 @@ class Prompter:
             keep=keep,
             limit_tokens=limit,
             at=now,
+            in_view=tuple(message.text for message in rows.messages),
+            summary=rows.compaction.text if rows.compaction else "",
         )
 
     def request(

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, tzinfo
 from time import perf_counter
 from typing import Protocol
@@ -14,9 +14,12 @@ from clew.config import Recall as Settings
 from clew.context.query import Query, query
 from clew.context.ranking import Scored, relevant
 from clew.context.recall import Excerpt, appendix, current_scores, excerpts, replaces
+from clew.context.repeats import without_repeats
 from clew.context.tokens import estimate
+from clew.errors import UsageError
 from clew.metrics import Metrics
 from clew.store import Found, PromptState, Scope
+from clew.store.notes import Where
 from clew.store.sqlite import SqliteStore
 
 log = structlog.get_logger()
@@ -32,7 +35,8 @@ class SessionView:
     address: where it is answered. after_seq: the last row that is not in view. text, previous: the person's words of this turn, and
     before it (oldest first). names: people known in the chat. zone: the asking person's. state: what stands in the prompt. keep: False
     where the block may be replaced freely (a compaction came between, or the cache is cold). limit_tokens: estimated tokens that the
-    block may have, None for any number. at: when it is asked, seconds since the epoch.
+    block may have, None for any number. at: when it is asked, seconds since the epoch. in_view: the texts of the window's messages, this
+    turn's included; summary: what stands in front of them.
     """
 
     session: str
@@ -46,10 +50,13 @@ class SessionView:
     keep: bool
     limit_tokens: int | None = None
     at: float = 0.0
+    in_view: tuple[str, ...] = ()
+    summary: str = ""
 
 
 class Appendix(str):
-    """A recall block, and the excerpts it was made of. `considered`: those found for this turn, `shown`: those in the block."""
+    """A recall block, and the excerpts it was made of. `considered`: those found for this turn, and those that stood there already, with
+    their scores for this turn; `shown`: those in the block."""
 
     __slots__ = ("considered", "shown")
 
@@ -98,10 +105,11 @@ class IndexRecall:
             return query(session.text, session.previous, session.names, frequency, total, today)
 
         found = await self._store.search(scope, ask, DEPTH, members)
-        fresh = await asyncio.to_thread(self._quoted, found, session.zone)
+        gone = await self._gone(session, members) if found.scored else frozenset[str]()
+        fresh = await asyncio.to_thread(self._quoted, found, session, gone)
         allowed = [excerpt for excerpt in shown if found.visible.issuperset(excerpt.ids)]
         if session.keep and len(allowed) == len(shown) and not replaces(shown, fresh, current_scores(shown, found.scored)):
-            return Appendix(session.state.recall, fresh, shown)
+            return Appendix(session.state.recall, [*fresh, *_stood(shown, fresh, found.scored)], shown)
         chosen = fresh or ([] if not session.keep else allowed)
         text = appendix(chosen, budget_chars=self._settings.budget_chars)
         while chosen and session.limit_tokens is not None and estimate(text) > session.limit_tokens:
@@ -109,12 +117,30 @@ class IndexRecall:
             text = appendix(chosen, budget_chars=self._settings.budget_chars)
         return Appendix(text, fresh, chosen)
 
-    def _quoted(self, found: Found, zone: tzinfo) -> list[Excerpt]:
+    async def _gone(self, session: SessionView, standing: Sequence[str]) -> frozenset[str]:
+        """Messages that were recalled in the last turns and do not stand in the prompt any more."""
+        if not session.previous:
+            return frozenset()
+        return (await self._store.recalled_lately(session.session, session.after_seq)).difference(standing)
+
+    def _quoted(self, found: Found, session: SessionView, gone: frozenset[str]) -> list[Excerpt]:
         """The excerpts of what was found. Takes milliseconds, so not on the loop."""
         if found.query is None or not found.scored or not relevant(found.query, found.scored[0].score):
             return []
         limit = self._settings
-        return excerpts(found.query, found.scored, max_excerpts=limit.max_excerpts, budget_chars=limit.budget_chars, zone=zone)
+        new = without_repeats(found.query, found.scored, session.in_view, session.summary, gone)
+        return excerpts(found.query, new, max_excerpts=limit.max_excerpts, budget_chars=limit.budget_chars, zone=session.zone)
+
+
+def _stood(shown: Sequence[Excerpt], fresh: Sequence[Excerpt], scored: Sequence[Scored]) -> list[Excerpt]:
+    """The shown excerpts that were not found anew, with what they have in common with the current message."""
+    found = {member for excerpt in fresh for member in excerpt.ids}
+    scores, why = current_scores(shown, scored), {each.candidate.id: each.why for each in scored}
+    return [
+        replace(excerpt, score=scores[excerpt.id], why=tuple(dict.fromkeys(term for member in excerpt.ids for term in why.get(member, ()))))
+        for excerpt in shown
+        if found.isdisjoint(excerpt.ids)
+    ]
 
 
 def shown_excerpts(state: PromptState) -> tuple[Excerpt, ...]:
@@ -127,6 +153,14 @@ def excerpts_json(shown: Sequence[Excerpt]) -> str:
     return json.dumps([asdict(excerpt) for excerpt in shown], ensure_ascii=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """Whose words are searched. zone: of the person whose they are (IANA), None where there is no such person or none is known."""
+
+    scope: Scope
+    zone: str | None = None
+
+
 async def search(store: SqliteStore, scope: Scope, text: str, *, limit: int, today: date | None = None) -> list[Scored]:
     """The messages that answer `text` best within `scope`, best first: the same engine and ranking as the appendix.
 
@@ -134,3 +168,21 @@ async def search(store: SqliteStore, scope: Scope, text: str, *, limit: int, tod
     """
     found = await store.search(scope, lambda frequency, total: query(text, (), (), frequency, total, today, sought=True), DEPTH)
     return list(found.scored[:limit])
+
+
+async def whose_words(store: SqliteStore, *, person: str | None = None, chat: str | None = None, session: str | None = None) -> Whose:
+    """What recall would find for a person, at the address of a chat, or for a session; everything where none of them is named.
+
+    Raises UsageError where several are, NotFound for a session that is not there.
+    """
+    if sum(each is not None for each in (person, chat, session)) > 1:
+        raise UsageError("A person, a chat and a session exclude each other.")
+    if person is not None:
+        return Whose(await store.scope_for(person=person), await store.notes.zone(Where(person=person)))
+    if chat is not None:
+        return Whose(await store.scope_for(address=chat), await store.notes.zone(Where(address=chat)))
+    if session is None:
+        return Whose(await store.scope_for(operator=True))
+    row = await store.find_session(session)
+    seen = (await store.view(row.id)).to_seq
+    return Whose(await store.scope_for(session=(row.id, row.address, seen)), await store.notes.zone(Where(address=row.address)))

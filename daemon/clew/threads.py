@@ -58,7 +58,7 @@ class Threads:
 
         Raises NotFound, or UsageError where there is no room for it.
         """
-        message = await self._meant(session, key, replied_to) or await self._store.newest_words(session)
+        message = await self.meant(session, key, replied_to) or await self._store.newest_words(session)
         if message is None or not message.text.strip():
             raise NotFound("There is no message with words to pin.")
         rows = await self._store.view(session)
@@ -71,7 +71,7 @@ class Threads:
 
         Raises NotFound or UsageError.
         """
-        message = await self._meant(session, key, replied_to)
+        message = await self.meant(session, key, replied_to)
         if message is None:
             pins = await self._store.pins(session)
             if not pins:
@@ -80,7 +80,8 @@ class Threads:
         rows = await self._store.view(session)
         return Pinned(message, message.id in rows.pins, message.seq <= rows.to_seq, Effect("unpin", (message.id,)))
 
-    async def _meant(self, session: str, key: str, replied_to: str | None) -> Message | None:
+    async def meant(self, session: str, key: str, replied_to: str | None = None) -> Message | None:
+        """The message with this key, else the one replied to, else None. Raises NotFound or UsageError where there is no such message."""
         if key:
             return await self._store.find_message(session, key)
         if not replied_to:

@@ -1,4 +1,4 @@
-"""Whose notes an operator means by a person, a project or a session."""
+"""Whose notes, or whose words, an operator means by a person, a project or a session."""
 
 from clew.assembly import people_of
 from clew.config import Config
@@ -24,8 +24,8 @@ async def whose(
     if kind == "project":
         if project is None:
             raise UsageError("Which project?", hint="Name one of the config, the address of a chat, or a session.")
-        return Where(person=await _known(config, store, person) if person else None, project=project)
-    return Where(person=await _known(config, store, person), project=project)
+        return Where(person=await _one(config, store, person) if person else None, project=project)
+    return Where(person=await _one(config, store, person), project=project)
 
 
 async def _check_project(config: Config, store: SqliteStore, project: str) -> None:
@@ -35,10 +35,16 @@ async def _check_project(config: Config, store: SqliteStore, project: str) -> No
     raise NotFound(f"There is no project {project!r}.", hint=f"Projects of the config: {there}. The address of any chat is one too.")
 
 
-async def _known(config: Config, store: SqliteStore, person: str | None) -> str:
+async def _one(config: Config, store: SqliteStore, person: str | None) -> str:
+    if person is not None:
+        return await known(config, store, person)
     configured, local_owner = people_of(config)
-    if person is None:
-        return local_owner.id if local_owner else next(each.id for each in configured.values() if each.role == "owner")
+    return local_owner.id if local_owner else next(each.id for each in configured.values() if each.role == "owner")
+
+
+async def known(config: Config, store: SqliteStore, person: str) -> str:
+    """Raises NotFound unless `person` is in the config or was let in."""
+    configured, local_owner = people_of(config)
     people = {*configured, *([local_owner.id] if local_owner else [])}
     people |= {each.identity for each in await store.access_requests("approved")}
     if person not in people:

@@ -47,7 +47,7 @@ async def test_every_route_is_described_and_nothing_else(clew: Clew) -> None:
         if route.resource and route.resource.canonical.startswith(BASE) and route.method != "HEAD"
     }
     assert described == served - {("GET", f"{BASE}/openapi.json")}
-    assert len(described) == 26
+    assert len(described) == 28
     for methods in document["paths"].values():
         for operation in methods.values():
             assert operation["summary"]
@@ -281,3 +281,36 @@ async def test_many_ask_at_once(clew: Clew) -> None:
     await talk(clew, "hello")
     answers = await asyncio.gather(*(clew.get("/api/v1/chats/local/messages") for _ in range(50)))
     assert {status for status, _ in answers} == {200}
+
+
+@pytest.mark.asyncio
+async def test_messages_are_found_as_on_the_command_line(clew: Clew) -> None:  # P37
+    session = await talk(clew, "the aubergine ledger is in the blue drawer")
+    status, found = await clew.get("/api/v1/search?query=blue+drawer")
+    (hit,) = [each for each in found["messages"] if each["role"] == "user"]
+    assert (status, hit["session"], hit["chat"], hit["why"]) == (200, session, "web:local", ["blue", "drawer"])
+    assert hit["score"] > 0
+    assert (await clew.get("/api/v1/search?query=blue+drawer&person=owner"))[1] == found
+    assert (await clew.get(f"/api/v1/search?query=blue+drawer&session={session}"))[1] == {"messages": []}  # it is in view there
+    assert (await clew.get("/api/v1/search?query=blue+drawer&chat=mqtt:ada"))[1] == {"messages": []}
+    assert (await clew.get("/api/v1/search?query=x&person=nobody"))[0] == 404
+    assert (await clew.get("/api/v1/search?query=x&person=owner&chat=web:local"))[0] == 400
+    assert (await clew.get("/api/v1/search"))[0] == 400
+
+
+@pytest.mark.asyncio
+async def test_what_was_recalled_for_a_turn_is_told_with_its_reasons(clew: Clew) -> None:  # P31
+    first = await talk(clew, "the aubergine ledger is in the blue drawer")
+    async with Tab.open(clew) as tab:
+        for identifier, text in (("n", "/new"), ("q", "where is the aubergine ledger?")):
+            await tab.say(identifier, text)
+            await tab.until("message", in_reply_to=identifier)
+    session = await clew.service.store.current_session("web:local")
+    assert session not in (None, first)
+    status, told = await clew.get(f"/api/v1/sessions/{session}/recalled")
+    assert (status, told["asked"]) == (200, "where is the aubergine ledger?")
+    quoted = next(each for each in told["excerpts"] if each["role"] == "user")
+    assert (quoted["session"], quoted["why"], quoted["shown"]) == (first, ["aubergine", "ledger"], True)
+    assert quoted["age"] >= 0
+    assert (await clew.get(f"/api/v1/sessions/{session}/recalled?message=%231"))[1] == told
+    assert (await clew.get(f"/api/v1/sessions/{session}/recalled?message=nothing"))[0] == 404

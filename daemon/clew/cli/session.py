@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -18,10 +19,8 @@ from clew.cli.options import asynchronous, config_option, json_option, limit_opt
 from clew.cli.output import harmless, nothing, plural, print_json, print_table
 from clew.cli.reading import reading
 from clew.cli.transcript import as_values, rendered, summary_values
-from clew.config import Config
 from clew.errors import ClewError, NotFound, UsageError
-from clew.store import Compaction, Scope
-from clew.store.sqlite import SqliteStore
+from clew.store import Compaction
 
 LONGEST_EXPORT = 256 * 2**20
 """Bytes of a file that is imported."""
@@ -114,10 +113,13 @@ async def search(
         raise UsageError("--person, --chat and --session exclude each other.")
     config = settings(path)
     async with reading(config) as store:
-        scope = await _scope(store, person, chat, session)
-        if person is not None and not scope.chats:
-            await _known(config, store, person)
-        found = await recall.search(store, scope, query, limit=limit, today=local(time.time(), zone(config)).date())
+        whose = await recall.whose_words(store, person=person, chat=chat, session=session)
+        if person is not None and not whose.scope.chats:
+            from clew.whose import known  # only now: it brings the providers with it
+
+            await known(config, store, person)
+        where = ZoneInfo(whose.zone) if whose.zone else zone(config)
+        found = await recall.search(store, whose.scope, query, limit=limit, today=local(time.time(), where).date())
     if as_json:
         print_json([{**asdict(each.candidate), "score": each.score, "why": each.why} for each in found])
     for each in () if as_json else found:
@@ -126,29 +128,6 @@ async def search(
         click.echo(f"    {_snippet(hit.text, each.why)}")
     if not found:
         raise NotFound(f"Nothing was found for {query!r}.")
-
-
-async def _scope(store: SqliteStore, person: str | None, chat: str | None, session: str | None) -> Scope:
-    if person is not None:
-        return await store.scope_for(person=person)
-    if chat is not None:
-        return await store.scope_for(address=chat)
-    if session is not None:
-        row = await store.find_session(session)
-        compaction = _newest(await store.compactions(row.id))
-        return await store.scope_for(session=(row.id, row.address, compaction.to_seq if compaction else 0))
-    return await store.scope_for(operator=True)
-
-
-async def _known(config: Config, store: SqliteStore, person: str) -> None:
-    """Raises NotFound unless `person` is in the config or was let in."""
-    from clew.assembly import people_of  # only now: it brings the providers with it
-
-    configured, local_owner = people_of(config)
-    people = {*configured, *([local_owner.id] if local_owner else [])}
-    people |= {each.identity for each in await store.access_requests("approved")}
-    if person not in people:
-        raise NotFound(f"There is no person {person!r}.", hint=f"Known are: {', '.join(sorted(people))}.")
 
 
 def _snippet(text: str, why: tuple[str, ...]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from clew.context.query import Query
-from clew.context.ranking import Scored
+from clew.context.ranking import Candidate, Scored
 from clew.messages import Block, Message, Role, Usage
 from clew.store.notes import NOTHING, NoteEffect, Standing
 from clew.transport import Address, Inbound, Part
@@ -194,12 +194,13 @@ class ToolState:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """An excerpt that was considered for a turn, and why."""
+    """An excerpt that was considered for a turn, and why. message: the best of those that it quotes. shown: it stood in the prompt."""
 
     message: str
     score: float
     why: tuple[str, ...]
     shown: bool
+    quoted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,6 +400,29 @@ class Found:
     query: Query | None
     scored: tuple[Scored, ...]
     visible: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """An excerpt that was considered for a turn, by its best message. score: a share of the weight of all that was asked for, 0 for one
+    that was there already and has nothing to do with it. why: the terms that it holds. shown: it stood in the prompt."""
+
+    message: Candidate
+    score: float
+    why: tuple[str, ...]
+    shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledFor:
+    """What recall gave a turn. asked: what was said. at: when, seconds since the epoch. hidden: quotes that may not be seen (any
+    more)."""
+
+    turn: str
+    asked: str
+    at: float
+    quotes: tuple[Quote, ...]
+    hidden: int = 0
 
 
 @dataclass(frozen=True, slots=True)

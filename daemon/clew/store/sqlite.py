@@ -27,6 +27,7 @@ from clew.store import (
     Person,
     Pin,
     Reader,
+    RecalledFor,
     Reply,
     Said,
     Scope,
@@ -47,6 +48,7 @@ from clew.store import (
     outbox,
     people,
     proof,
+    recalled,
     search,
     sessions,
     transcript,
@@ -286,6 +288,13 @@ class SqliteStore(Store):
 
     async def around(self, scope: Scope, message: str, before: int, after: int) -> list[Any]:
         return await self._db.read(search.around, scope, message, before, after)
+
+    async def recalled_for(self, scope: Scope, session: str, turn: str | None = None) -> RecalledFor | None:
+        """What recall gave a turn of `session`, the newest where none is named, as far as `scope` may see it; None without such a turn."""
+        return await self._db.read(recalled.of, scope, session, turn)
+
+    async def recalled_lately(self, session: str, after_seq: int) -> frozenset[str]:
+        return await self._db.read(recalled.lately, session, after_seq)
 
     # Out ---------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 """Turns: claimed from the inbox, recorded step by step, finished in one commit; an epoch fences those who lost their lease."""
 
-import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -15,7 +14,6 @@ from clew.store import (
     LeaseLost,
     NewMessage,
     Outcome,
-    Recalled,
     Reply,
     Step,
     ToolState,
@@ -25,6 +23,7 @@ from clew.store import (
     model_calls,
     outbox,
     people,
+    recalled,
     transcript,
 )
 from clew.store.damage import readable
@@ -294,8 +293,8 @@ def _write(db: sqlite3.Connection, claim: Claim, chat: int, step: Step) -> tuple
     for tool in step.tools:
         _put_tool(db, claim.turn, tool)
     model_calls.put_cache(db, step.cache)
-    for recalled in step.recalled:
-        _put_recalled(db, claim.turn, recalled)
+    for each in step.recalled:
+        recalled.put(db, claim.turn, each)
     if step.prompt is not None:
         compactions.save_prompt(db, claim.session, step.prompt)
     return messages
@@ -307,13 +306,6 @@ def _put_tool(db: sqlite3.Connection, turn: str, tool: ToolState) -> None:
         "INSERT INTO tool_calls (turn, call_id, name, arguments, state, started, ended) VALUES (?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (turn, call_id) DO UPDATE SET state = excluded.state, ended = excluded.ended",
         (turn, tool.call_id, tool.name, tool.arguments, tool.state, tool.at, ended),
-    )
-
-
-def _put_recalled(db: sqlite3.Connection, turn: str, recalled: Recalled) -> None:
-    db.execute(
-        "INSERT OR REPLACE INTO recalled (turn, message, score, why, shown) VALUES (?, ?, ?, ?, ?)",
-        (turn, recalled.message, recalled.score, json.dumps(recalled.why, ensure_ascii=False), int(recalled.shown)),
     )
 
 

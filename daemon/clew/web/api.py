@@ -18,6 +18,7 @@ from clew.web.auth import Door, by_socket, unknown_caller
 from clew.web.chat import PAGE, chat_id
 from clew.web.memory import Memory
 from clew.web.openapi import BASE, Call, Endpoint, document
+from clew.web.search import Search
 from clew.web.wire import Problem, answer, checked, plain, problem_of, read_object
 
 IMPORT_BYTES = 256 * 2**20
@@ -172,6 +173,7 @@ class Api:
             Endpoint("POST", "/access/{code}", self.answer_access, "Let somebody in, or not", AccessRequest, body=AccessBody),
             Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
             *Memory(service).endpoints,
+            *Search(service).endpoints,
         )
 
     def mount(self, app: web.Application) -> None:
