@@ -33,6 +33,7 @@ from clew.owner import Owner
 from clew.prompting import Prompter
 from clew.providers import Provider
 from clew.recall import IndexRecall, RecallProvider
+from clew.reindexing import Reindexing
 from clew.scheduler import Scheduler
 from clew.stopping import Stop
 from clew.store import AccessRequest, Reply
@@ -94,6 +95,7 @@ class Service:
         self.hints = Hints(self.bus, self._adapters)
         self.owner = Owner(store, self._adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)
+        self.reindexing = Reindexing(store, self.time)
         for name, section in sections(config).items():
             self._add(name, build_transport(section))
         self._compose(config, lineup, self._scheduler(config))
@@ -215,7 +217,8 @@ class Service:
             if remote or name in LOCAL:
                 self._start(name)
         self.upkeep = Upkeep(self.store, (lambda: self.compactor) if remote else None, self.time, self.metrics)
-        background = [self._spawn(*each) for each in (("hints", self.hints.run), ("outage", self.outage.run), ("upkeep", self.upkeep.run))]
+        loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
+        background = [self._spawn(name, run) for name, run in loops.items()]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)
         if remote:
             await self.scheduler.start()

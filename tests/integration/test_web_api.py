@@ -47,7 +47,7 @@ async def test_every_route_is_described_and_nothing_else(clew: Clew) -> None:
         if route.resource and route.resource.canonical.startswith(BASE) and route.method != "HEAD"
     }
     assert described == served - {("GET", f"{BASE}/openapi.json")}
-    assert len(described) == 28
+    assert len(described) == 30
     for methods in document["paths"].values():
         for operation in methods.values():
             assert operation["summary"]
@@ -314,3 +314,15 @@ async def test_what_was_recalled_for_a_turn_is_told_with_its_reasons(clew: Clew)
     assert quoted["age"] >= 0
     assert (await clew.get(f"/api/v1/sessions/{session}/recalled?message=%231"))[1] == told
     assert (await clew.get(f"/api/v1/sessions/{session}/recalled?message=nothing"))[0] == 404
+
+
+@pytest.mark.asyncio
+async def test_the_index_is_built_anew_and_says_how_far_it_is(clew: Clew) -> None:  # P20
+    await talk(clew, "the aubergine ledger is in the blue drawer")
+    assert (await clew.get("/api/v1/index"))[1] == {"rebuilding": False, "done": 0, "total": 0}
+    status, begun = await clew.post("/api/v1/index/rebuild", {})
+    assert (status, begun) == (200, {"rebuilding": True, "done": 0, "total": 2})
+    while (await clew.get("/api/v1/index"))[1]["rebuilding"]:
+        pass
+    assert await clew.service.store.check() == []
+    assert (await clew.get("/api/v1/search?query=aubergine"))[1]["messages"]

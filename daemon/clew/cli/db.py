@@ -1,13 +1,19 @@
 """`clew db`: look after the database."""
 
+import asyncio
+import sys
 from pathlib import Path
 
 import click
 
+from clew.cli.client import connected
 from clew.cli.options import asynchronous, config_option, json_option, settings
 from clew.cli.output import print_json
 from clew.cli.reading import reading, store_path
 from clew.config import Config
+
+BETWEEN_LOOKS = 0.2
+"""Seconds."""
 
 
 @click.group()
@@ -40,6 +46,33 @@ async def backup(target: Path, path: Path | None) -> None:
     async with reading(settings(path)) as store:
         size = await store.backup(target)
     click.echo(f"{target}: {size:,} bytes, checked")
+
+
+@db.command()
+@config_option
+@json_option
+@asynchronous
+async def reindex(path: Path | None, as_json: bool) -> None:
+    """Build the search index anew from the transcript. A daemon that runs goes on answering; one that is stopped goes on with it later."""
+    async with connected(settings(path)) as client:
+        now = await client.post("/api/v1/index/rebuild", {})
+        total = now["total"]
+        while now["rebuilding"]:
+            _tell(now["done"], now["total"])
+            total = now["total"]
+            await asyncio.sleep(BETWEEN_LOOKS)
+            now = await client.get("/api/v1/index")
+    _tell(total, total)
+    if as_json:
+        print_json({"messages": total})
+    else:
+        click.echo(f"the search index was built anew from {total:,} messages")
+
+
+def _tell(done: int, total: int) -> None:
+    """Say on a terminal how far it is."""
+    if sys.stderr.isatty():
+        click.echo(f"\r{done:,} of {total:,} messages", err=True, nl=done == total)
 
 
 @asynchronous

@@ -22,15 +22,16 @@ class Indexer:
         db.execute("INSERT INTO meta (key, value) VALUES ('salt', lower(hex(randomblob(16)))) ON CONFLICT (key) DO NOTHING")
         db.execute(
             "INSERT INTO meta (key, value) VALUES ('index_version', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (self._version(_meta(db, "salt") or ""),),
+            (self.version(db),),
         )
 
     def is_current(self, db: sqlite3.Connection) -> bool:
         """Whether the index is of this version and these secrets; one that nobody signed is not."""
-        salt = _meta(db, "salt")
-        return salt is not None and _meta(db, "index_version") == self._version(salt)
+        return _meta(db, "salt") is not None and _meta(db, "index_version") == self.version(db)
 
-    def _version(self, salt: str) -> str:
+    def version(self, db: sqlite3.Connection) -> str:
+        """What an index that this one makes is signed with. It tells nobody the secrets."""
+        salt = _meta(db, "salt") or ""
         digest = hashlib.blake2b("\0".join(sorted(self._known)).encode("utf-8", "surrogatepass"), key=salt.encode(), digest_size=8)
         return f"{INDEX_VERSION}-{digest.hexdigest()}"
 

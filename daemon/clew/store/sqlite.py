@@ -48,6 +48,7 @@ from clew.store import (
     outbox,
     people,
     proof,
+    rebuilding,
     recalled,
     search,
     sessions,
@@ -105,6 +106,7 @@ class SqliteStore(Store):
             prefixes.load(entries)
 
     def _rebuild_index(self, db: sqlite3.Connection) -> None:
+        rebuilding.drop(db)
         transcript.rebuild(db)
         self._index.sign(db)
 
@@ -479,6 +481,17 @@ class SqliteStore(Store):
         """What is wrong with the file, in words: SQLite's own check, and the index against the transcript."""
         problems = await self._db.read(health.check, self._index)
         return problems or await self.notes.check()
+
+    async def rebuild_index(self) -> rebuilding.Rebuilding:
+        """Begin to build the search index anew, unless that is going on; `rebuild_some` goes on with it."""
+        return await self._db.write(rebuilding.begin, self._index)
+
+    async def rebuild_some(self) -> rebuilding.Rebuilding | None:
+        """Index some more messages. Returns how far it came, None where it is done or nothing was begun."""
+        return await self._db.write_relaxed(rebuilding.step, self._index)
+
+    async def rebuilding(self) -> rebuilding.Rebuilding | None:
+        return await self._db.read(rebuilding.progress)
 
     async def backup(self, path: Path) -> int:
         """Copy everything to the new file `path` while others go on. Returns its size in bytes. Raises StoreError."""

@@ -15,6 +15,10 @@ from clew.store import NewMessage
 
 CHAT_BITS = 40
 """A place in the index is `chat << 40 | n`: the first of a chat's messages is its place 1."""
+BESIDE = "new_"
+"""What the names of the index's tables begin with while it is built anew beside itself, see `rebuilding`."""
+REBUILDING = "rebuilding"
+"""The row of `meta` that says how far that came: up to which message."""
 COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
 
 
@@ -72,28 +76,29 @@ def searchable(blocks: Iterable[Block]) -> str:
     return "\n".join(pieces)
 
 
-def _index(db: sqlite3.Connection, number: int, chat: int, at: float, text: str) -> None:
+def _index(db: sqlite3.Connection, number: int, chat: int, at: float, text: str, into: str = "") -> None:
     place = db.execute(
-        "INSERT INTO places (place, message) SELECT coalesce(max(place), ?) + 1, ? FROM places WHERE place BETWEEN ? AND ? RETURNING place",
+        f"INSERT INTO {into}places (place, message) SELECT coalesce(max(place), ?) + 1, ? FROM {into}places WHERE place BETWEEN ? AND ?"
+        " RETURNING place",
         (first_place(chat), number, first_place(chat), last_place(chat)),
     ).fetchone()[0]
     indexed = index_text(db, text)
-    db.execute("INSERT INTO messages_fts (rowid, text, day) VALUES (?, ?, ?)", (place, indexed, day_words(at)))
-    _count(db, indexed, 1)
+    db.execute(f"INSERT INTO {into}messages_fts (rowid, text, day) VALUES (?, ?, ?)", (place, indexed, day_words(at)))
+    _count(db, indexed, 1, into)
 
 
-def _unindex(db: sqlite3.Connection, number: int, at: float, text: str) -> None:
-    place = db.execute("DELETE FROM places WHERE message = ? RETURNING place", (number,)).fetchone()[0]
-    indexed = index_text(db, text)
-    db.execute("INSERT INTO messages_fts (messages_fts, rowid, text, day) VALUES ('delete', ?, ?, ?)", (place, indexed, day_words(at)))
-    _count(db, indexed, -1)
+def _unindex(db: sqlite3.Connection, number: int, at: float, text: str, into: str = "") -> None:
+    place = db.execute(f"DELETE FROM {into}places WHERE message = ? RETURNING place", (number,)).fetchone()[0]
+    indexed, name = index_text(db, text), f"{into}messages_fts"
+    db.execute(f"INSERT INTO {name} ({name}, rowid, text, day) VALUES ('delete', ?, ?, ?)", (place, indexed, day_words(at)))
+    _count(db, indexed, -1, into)
 
 
-def _count(db: sqlite3.Connection, indexed: str, step: int) -> None:
+def _count(db: sqlite3.Connection, indexed: str, step: int, into: str) -> None:
     if not indexed:
         return
     db.execute(
-        "INSERT INTO document_frequency (term, messages) SELECT value, ? FROM json_each(?) WHERE true"
+        f"INSERT INTO {into}document_frequency (term, messages) SELECT value, ? FROM json_each(?) WHERE true"
         " ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages",
         (step, json.dumps(sorted(set(tokens(indexed))), ensure_ascii=False)),
     )
@@ -124,12 +129,41 @@ def index_text(db: sqlite3.Connection, text: str) -> str:
 def forget(db: sqlite3.Connection, session: str) -> int:
     """Take a session's messages out of the index and delete them. Returns their number."""
     rows = db.execute(f"SELECT number, {COLUMNS} FROM messages WHERE session = ?", (session,)).fetchall()
+    built = built_beside(db)
     for number, *row in rows:
         found = message(row)
-        _unindex(db, number, found.at, searchable(found.blocks))
-    db.execute("DELETE FROM document_frequency WHERE messages <= 0")
+        for into in ("", BESIDE) if number <= built else ("",):
+            _unindex(db, number, found.at, searchable(found.blocks), into)
+    for into in ("", BESIDE) if built else ("",):
+        db.execute(f"DELETE FROM {into}document_frequency WHERE messages <= 0")
     db.execute("DELETE FROM messages WHERE session = ?", (session,))
+    if built:  # a number that is free again will be another message's
+        db.execute(
+            "UPDATE meta SET value = json_set(value, '$.done', min(?, (SELECT coalesce(max(number), 0) FROM messages))) WHERE key = ?",
+            (built, REBUILDING),
+        )
     return len(rows)
+
+
+def built_beside(db: sqlite3.Connection) -> int:
+    """Up to which message the index was built anew beside the one that answers, 0 where it is not."""
+    row = db.execute("SELECT value ->> '$.done' FROM meta WHERE key = ? AND json_valid(value)", (REBUILDING,)).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def index_some(db: sqlite3.Connection, after: int, messages: int, characters: int, into: str) -> int | None:
+    """Index the messages behind number `after` into tables whose names begin with `into`: so many of them, or as many as have so many
+    characters. Returns the last one's number, None where there was none."""
+    last, left = None, characters
+    rows = db.execute(f"SELECT number, chat, {COLUMNS} FROM messages WHERE number > ? ORDER BY number LIMIT ?", (after, messages))
+    for number, chat, *row in rows.fetchall():
+        if left <= 0:
+            break
+        found = message(row)
+        text = searchable(found.blocks)
+        _index(db, number, chat, found.at, text, into)
+        last, left = number, left - len(text)
+    return last
 
 
 def rebuild(db: sqlite3.Connection) -> int:

@@ -1,0 +1,91 @@
+"""The search index built anew beside the one that answers, a few messages in each transaction, and put in its place when it is whole.
+
+What is built stands in tables of its own. Messages that arrive meanwhile are indexed where searches look, and are built behind the others;
+those that are deleted leave both. How far it came is committed with it, so that a process that dies goes on where it was.
+"""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+
+from clew.store import transcript
+from clew.store.damage import readable
+from clew.store.indexing import Indexer
+
+MESSAGES = 100
+CHARACTERS = 20_000
+"""What one transaction indexes: so many messages, or as many as have these characters of blocks. Some 20 ms."""
+_SHAPES = {
+    "messages_fts": "VIRTUAL TABLE {} USING fts5(text, day, content='', tokenize='porter unicode61 remove_diacritics 2')",
+    "document_frequency": "TABLE {} (term TEXT PRIMARY KEY, messages INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+    "places": "TABLE {} (place INTEGER PRIMARY KEY, message INTEGER NOT NULL UNIQUE REFERENCES messages (number)) STRICT",
+}
+"""The tables of the index, as the migrations leave them: they are made anew, for what is there may be damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    """How far a rebuild came: `done` of `total` messages, near enough."""
+
+    done: int
+    total: int
+
+
+def begin(db: sqlite3.Connection, index: Indexer) -> Rebuilding:
+    """Begin a rebuild, unless one is going on."""
+    if _state(db, index) is None:
+        drop(db)
+        for name, shape in _SHAPES.items():
+            db.execute(f"CREATE {shape.format(transcript.BESIDE + name)}")
+        _save(db, index, 0)
+    return progress(db) or Rebuilding(0, 0)
+
+
+def progress(db: sqlite3.Connection) -> Rebuilding | None:
+    """How far the rebuild came that is going on, None where none is."""
+    if db.execute("SELECT 1 FROM meta WHERE key = ?", (transcript.REBUILDING,)).fetchone() is None:
+        return None
+    return Rebuilding(transcript.built_beside(db), _newest(db))
+
+
+def step(db: sqlite3.Connection, index: Indexer) -> Rebuilding | None:
+    """Index some more messages; where none is left, put the new index in the old one's place. Returns how far it came, None at the end."""
+    if progress(db) is None:
+        return None
+    done = _state(db, index)
+    if done is None:  # begun by another version, or for other secrets
+        begin(db, index)
+        done = 0
+    more = transcript.index_some(db, done, MESSAGES, CHARACTERS, transcript.BESIDE)
+    if more is not None:
+        _save(db, index, more)
+        return Rebuilding(more, _newest(db))
+    for name in _SHAPES:
+        db.execute(f"DROP TABLE {name}")
+        db.execute(f"ALTER TABLE {transcript.BESIDE}{name} RENAME TO {name}")
+    db.execute("DELETE FROM meta WHERE key = ?", (transcript.REBUILDING,))
+    index.sign(db)
+    return None
+
+
+def drop(db: sqlite3.Connection) -> None:
+    """Give up what was built, if anything was."""
+    db.execute("DELETE FROM meta WHERE key = ?", (transcript.REBUILDING,))
+    for name in _SHAPES:
+        db.execute(f"DROP TABLE IF EXISTS {transcript.BESIDE}{name}")
+
+
+def _state(db: sqlite3.Connection, index: Indexer) -> int | None:
+    """Up to which message the index was built that these words make; None where there is none."""
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (transcript.REBUILDING,)).fetchone()
+    current = row is not None and readable(row[0], {"version": ""}).get("version") == index.version(db)
+    return transcript.built_beside(db) if current else None
+
+
+def _save(db: sqlite3.Connection, index: Indexer, done: int) -> None:
+    state = json.dumps({"version": index.version(db), "done": done})
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (transcript.REBUILDING, state))
+
+
+def _newest(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()[0])
