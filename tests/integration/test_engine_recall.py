@@ -11,6 +11,7 @@ from clew.transport import Address, Inbound
 from tests.emulators.scripts import echo, say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import (
+    START,
     Clock,
     World,
     assistant,
@@ -404,3 +405,28 @@ async def test_whatever_is_recalled_all_in_front_of_the_last_marker_of_the_syste
             assert not [fact for fact in ("5512", "nineteen", "Oduya") if any(fact in block for block in stable)]
             assert len(recalled) == 3
             assert all(any(fact in block for block in recalled) for fact in ("5512", "nineteen", "Oduya"))
+
+
+@pytest.mark.asyncio
+async def test_days_to_come_are_those_of_the_persons_zone(tmp_path: Path) -> None:  # P31
+    clock = Clock(START + 4.5 * 3600)  # 12:30 in London, an hour past midnight in Auckland
+    async with engine(tmp_path, quiet, clock=clock) as world:
+        people = {**world.config.people, "ada": world.config.people["ada"].model_copy(update={"timezone": "Pacific/Auckland"})}
+        world.config = world.config.model_copy(update={"people": people})
+        async with world.running():
+            for chat, first in (("ada", "17 January"), ("bob", "16 January")):
+                for day in ("17 January", "18 January", "16 January"):
+                    await world.desk.ask(f"the plumber comes on {day}", chat)
+                    await fresh(world, chat)
+                assert first in (await world.desk.ask("/recall plumber tomorrow", chat)).splitlines()[0]
+                await world.desk.ask("which plumber comes to us tomorrow, do you know?", chat)
+                assert first in system_text(world.replies[-1])
+
+
+@pytest.mark.asyncio
+async def test_a_day_to_come_recalls_nothing_by_itself(tmp_path: Path) -> None:  # P31
+    async with engine(tmp_path, quiet) as world, world.running():
+        await world.desk.ask("my locker code is 5512")
+        await fresh(world)
+        await world.desk.ask("will it rain tomorrow?")
+        assert OTHER not in system_text(world.replies[-1])

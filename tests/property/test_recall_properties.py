@@ -51,7 +51,7 @@ def index() -> Iterator[sqlite3.Connection]:
 def run(db: sqlite3.Connection, found: Query) -> list[tuple[int]]:
     sql = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?"
     expressions = [found.expression(number) for number in range(len(found.terms))]
-    expressions += [f"day : ({' OR '.join(each.words)})" for each in found.days if each.words]
+    expressions += [days.expression for days in found.days]
     return sorted({row for expression in expressions for row in db.execute(sql, (expression,))})
 
 

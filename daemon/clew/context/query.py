@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from clew.context.redact import redact
-from clew.context.spans import day_words, spans
+from clew.context.spans import Span, day_words, spans, spelled
 from clew.context.stopwords import COURTESY, stop_words
 from clew.context.text import MAX_WORD, UNSPACED_RUN, WORD, clean, emoji, extra_words, letters, normalise, pairs, stem
 
@@ -30,6 +30,10 @@ NEAR_WEIGHT = 2.0
 NEAR_DAYS = 7
 SLACK_DAYS = 1
 """Days are the writer's, those of the index UTC's; and people tell of a day on the next one."""
+PLANNED_DAYS = 14
+"""What is to come was spoken of within so many days, as a rule."""
+SPELLED = 7
+"""Days to come that are looked for by their dates: a week of them."""
 OTHER_YEARS = 0.5
 """Share of it for the same days of earlier years, where no year is named."""
 
@@ -46,10 +50,22 @@ _POSSESSIVE = re.compile(r"['’](?:s|re|ve|ll|d|m|t)\b")
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Days that a message asks about: the index's words for them, and what it weighs to have been written then."""
+    """Days that a message asks about: the index's words for them, and what it weighs to have been written then.
+
+    spoken: phrases for days to come, of which it is to speak instead. ahead: they bring nothing back that has not the words as well.
+    """
 
     words: tuple[str, ...]
     weight: float
+    spoken: tuple[str, ...] = ()
+    ahead: bool = False
+
+    @property
+    def expression(self) -> str:
+        """The FTS5 expression for them."""
+        if self.spoken:
+            return "text : (" + " OR ".join(f'"{phrase}"' for phrase in self.spoken) + ")"
+        return f"day : ({' OR '.join(self.words)})" if self.words else "day : none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +87,8 @@ class Query:
     @property
     def mass(self) -> float:
         """The weight of everything that is asked for."""
-        return sum(self.weights) + max((each.weight for each in self.days), default=0.0)
+        past = max((each.weight for each in self.days if not each.ahead), default=0.0)
+        return sum(self.weights) + past or max((each.weight for each in self.days), default=0.0)
 
     def expression(self, term: int) -> str:
         """The FTS5 expression for the term of this number."""
@@ -123,9 +140,18 @@ def query(
 
 def _days(source: str, today: date) -> tuple[Days, ...]:
     named = spans(source, today)
-    groups = (([span for span in named if span.likely], 1.0), ([span for span in named if not span.likely], OTHER_YEARS))
+    past, ahead = [span for span in named if not span.ahead], [span for span in named if span.ahead]
+    groups = (([span for span in past if span.likely], 1.0), ([span for span in past if not span.likely], OTHER_YEARS))
     reach = ((SLACK_DAYS, DAYS_WEIGHT), (NEAR_DAYS, NEAR_WEIGHT))
-    return tuple(Days(day_words(group, around), share * weight) for group, share in groups if group for around, weight in reach)
+    days = [Days(day_words(group, around), share * weight) for group, share in groups if group for around, weight in reach]
+    return (*days, *_to_come(ahead, today))
+
+
+def _to_come(ahead: Sequence[Span], today: date) -> Iterator[Days]:
+    """Of days to come people spoke by their dates, and lately."""
+    if ahead:
+        yield Days((), DAYS_WEIGHT, spelled(ahead, SPELLED), ahead=True)
+        yield Days(day_words([Span(today, today)], PLANNED_DAYS), NEAR_WEIGHT, ahead=True)
 
 
 def idf(count: int, total: int) -> float:

@@ -186,10 +186,12 @@ def rank(query: Query, lines: Sequence[Line], hits: Hits, limit: int) -> list[Ra
 
 def relevant(query: Query, best: float) -> bool:
     """Whether a message with the score `best` has to do with the query, or merely shares a word. The floor rises with a small store."""
-    if query.days:
+    if not all(days.ahead for days in query.days):
         return True
-    return best * query.mass >= FLOOR * idf(1, min(query.total, GROWN)) or (
-        (len(query.terms) > 1 or query.total < FEW) and best >= ENOUGH_OF_QUERY
+    # To have been written lately is no reason to recall anything.
+    weight = best * query.mass - (1 + SITTING_WEIGHT) * sum(days.weight for days in query.days if not days.spoken)
+    return weight >= FLOOR * idf(1, min(query.total, GROWN)) or (
+        (len(query.terms) > 1 or query.total < FEW) and weight >= ENOUGH_OF_QUERY * query.mass
     )
 
 

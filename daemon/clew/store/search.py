@@ -82,7 +82,7 @@ def search(db: sqlite3.Connection, scope: Scope, ask: Ask, limit: int, shown: Se
     ranges, most = _ranges(scope), lookups(query.total)
     hits = Hits(
         tuple(_places(db, scope, ranges, query.expression(number), most) if asked else () for number, asked in enumerate(query.looked_up)),
-        tuple(_places(db, scope, ranges, _any_day(days.words), most) for days in query.days),
+        tuple(_places(db, scope, ranges, days.expression, most) for days in query.days),
     )
     lines = _lines(db, scope, regions(query, hits, _in_view(db, scope)))
     ranked = rank(query, lines, hits, limit)
@@ -128,10 +128,6 @@ def _places(db: sqlite3.Connection, scope: Scope, ranges: Sequence[tuple[int, in
         ).fetchone()[0]
         found += json.loads(places)
     return found
-
-
-def _any_day(words: Sequence[str]) -> str:
-    return f"day : ({' OR '.join(words)})" if words else "day : none"
 
 
 def _in_view(db: sqlite3.Connection, scope: Scope) -> list[int]:
