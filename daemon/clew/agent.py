@@ -270,7 +270,7 @@ class Agent:
             return await self._send(turn, provider, await self._fitting.request(turn.view, turn.decided.state, provider, fits))
 
     async def _send(self, turn: _Turn, provider: Provider, made: Measured) -> Done:
-        marks, chain = await self._prompter.marked(made.request, provider)
+        marks = await self._prompter.marked(made.chain, provider)
 
         async def spoken(text: str, words: str) -> None:
             self._show(turn.claim.address, Preview(turn.claim.turn, text, words, _newest(turn.claim)))
@@ -278,14 +278,14 @@ class Agent:
         return await self._caller.call(
             provider,
             marks,
-            chain,
+            made.chain.prefixes,
             payer=turn.payer,
             spent=turn.spent,
             session=turn.claim.session,
             repairs=(*turn.view.rows.damaged, *turn.view.window.repairs),
             spoken=spoken,
             stop=turn.stop,
-            estimated=made.estimated,
+            estimated=made.chain.tokens,
         )
 
     # Writing down ------------------------------------------------------------------------------------------------

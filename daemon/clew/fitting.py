@@ -10,7 +10,7 @@ from clew.compactor import CompactFull, Compactor
 from clew.config import Agent as Settings
 from clew.context import view
 from clew.context.compression import Cut, Plan, Sizes, Trigger, count_cut, token_plan
-from clew.context.prompt import message_tokens, request_tokens
+from clew.context.prompt import Chain, message_tokens, request_tokens
 from clew.context.shares import fitted
 from clew.context.shortening import Shortening, shortenings
 from clew.context.tokens import Window, estimate
@@ -73,11 +73,14 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A request with its size: `estimated` tokens, and `tokens` as its model counts them."""
+    """A request with its size in `tokens`, as its model counts them; `chain.tokens` are the estimated ones."""
 
-    request: Request
-    estimated: int
+    chain: Chain
     tokens: int
+
+    @property
+    def request(self) -> Request:
+        return self.chain.request
 
 
 class Fitting:
@@ -150,9 +153,8 @@ class Fitting:
         return "limit", bounds.hard_limit
 
     def _measured(self, turn: TurnView, messages: tuple[Rendered, ...], state: PromptState, provider: Provider, limits: Limits) -> Measured:
-        request = self._prompter.request(turn.claim, turn.rows, messages, state, provider, limits)
-        estimated = request_tokens(request)
-        return Measured(request, estimated, round(estimated * turn.ratio(provider)))
+        chain = self._prompter.request(turn.claim, turn.rows, messages, state, provider, limits)
+        return Measured(chain, round(chain.tokens * turn.ratio(provider)))
 
     def _plan(self, turn: TurnView, made: Measured, bounds: Window, trigger: Trigger) -> Plan | None:
         """How the window comes down to its target. Takes milliseconds, so not on the loop."""

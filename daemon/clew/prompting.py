@@ -12,7 +12,7 @@ from clew.clock import Time
 from clew.compacted import covered
 from clew.config import Agent as Settings
 from clew.context import view
-from clew.context.prompt import Marks, Parts, Prefix, base_prompt, is_cheaper, layout, mark, prefixes, read_tokens, request_tokens
+from clew.context.prompt import Chain, Marks, Parts, Prefix, base_prompt, chain, is_cheaper, layout, mark, read_tokens
 from clew.context.shares import affordable
 from clew.context.tokens import estimate
 from clew.context.view import Rendered
@@ -31,6 +31,8 @@ PREVIOUS = 3
 """The person's messages before this turn that recall may take words from."""
 COLD_WITHOUT_CACHE = 3600.0
 """Seconds of silence after which a recall block may change freely where the provider has no cache of stated lifetime."""
+REMEMBERED = 64
+"""Sessions whose last request is remembered: the next one goes on from it, and only what is new is hashed and measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Prompter:
         self._time = time
         self._zone_name = zone
         self._affordable: dict[int, tuple[ToolSpec, ...]] = {}  # by the window's size
+        self._newest: dict[str, Chain] = {}  # of sessions, those last asked for behind
 
     def zone(self, claim: Claim) -> tuple[tzinfo, str]:
         """The zone of a turn: the person's in a direct chat, else the configured one."""
@@ -128,9 +131,14 @@ class Prompter:
 
     def request(
         self, claim: Claim, rows: ViewRows, messages: Sequence[Rendered], state: PromptState, provider: Provider, limits: Limits
-    ) -> Request:
-        """The request of the next model call, unmarked."""
-        return self._request(_reader(claim), rows, messages, state, provider, limits)
+    ) -> Chain:
+        """The request of the next model call, unmarked, hashed and measured."""
+        request = self._request(_reader(claim), rows, messages, state, provider, limits)
+        made = chain(request, _account(provider), self._newest.pop(rows.session, None))
+        self._newest[rows.session] = made
+        if len(self._newest) > REMEMBERED:
+            del self._newest[next(iter(self._newest))]
+        return made
 
     def _request(
         self, reader: Reader, rows: ViewRows, messages: Sequence[Rendered], state: PromptState, provider: Provider, limits: Limits
@@ -168,13 +176,13 @@ class Prompter:
         request = self._request(reader, rows, demoted, replace(rows.prompt, recall=""), provider, limits)
         said = (*request.messages, PromptMessage("user", (Text(words),)))
         request = replace(request, messages=said, max_tokens=max_tokens, purpose="summary")
-        chain = prefixes(request, account=_account(provider))
-        cached = await self._store.cached(provider.name, provider.model, [prefix.hash for prefix in chain], self._time.wall())
-        tokens, read = request_tokens(request), read_tokens(chain, cached)
-        fits = tokens * rows.ratio(provider.name, provider.model) + max_tokens <= limits.window
-        if not fits or not is_cheaper(tokens, read, than):
+        made = chain(request, _account(provider))
+        cached = await self._store.cached(provider.name, provider.model, [each.hash for each in made.prefixes], self._time.wall())
+        read = read_tokens(made.prefixes, cached)
+        fits = made.tokens * rows.ratio(provider.name, provider.model) + max_tokens <= limits.window
+        if not fits or not is_cheaper(made.tokens, read, than):
             return None
-        return Behind(mark(request, chain, cached, end=False), tuple(chain), tokens, read)
+        return Behind(mark(request, made.prefixes, cached, end=False), made.prefixes, made.tokens, read)
 
     def tools(self, provider: Provider, limits: Limits) -> tuple[ToolSpec, ...]:
         """The tools that a provider's window can afford; the same for every request."""
@@ -189,14 +197,13 @@ class Prompter:
         kept = self.tools(provider, await provider.limits())
         return sorted(tool.name for tool in self._tools if tool not in kept)
 
-    async def marked(self, request: Request, provider: Provider) -> tuple[Marks, list[Prefix]]:
-        """The request with its cache markers, and the chain of its prefixes."""
-        chain = prefixes(request, account=_account(provider))
+    async def marked(self, made: Chain, provider: Provider) -> Marks:
+        """The request of a chain with its cache markers."""
         if provider.cache_ttl is None:
-            return Marks(request, ()), chain
-        hashes = [prefix.hash for prefix in chain if prefix.segment == "messages"]
+            return Marks(made.request, ())
+        hashes = [prefix.hash for prefix in made.prefixes if prefix.segment == "messages"]
         cached = await self._store.cached(provider.name, provider.model, hashes, self._time.wall())
-        return mark(request, chain, cached), chain
+        return mark(made.request, made.prefixes, cached)
 
 
 def _reader(claim: Claim) -> Reader:

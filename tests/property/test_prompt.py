@@ -7,7 +7,7 @@ from datetime import UTC
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.prompt import Parts, Placement, layout, mark, prefixes
+from clew.context.prompt import Parts, Placement, chain, layout, mark, prefixes, request_tokens
 from clew.context.view import head, window
 from clew.messages import Message, Thinking
 from clew.request import Request, ToolSpec
@@ -122,6 +122,18 @@ def test_two_requests_share_a_hash_only_where_they_share_all_blocks_up_to_it(one
         assert (hashes.get(each.hash) == index) == same
 
 
+@given(any_parts(), any_parts(), st.integers(0, 12), st.sampled_from("ab"))
+def test_a_chain_is_the_same_whatever_chain_it_goes_on_from(parts: Parts, other: Parts, cut: int, account: str) -> None:  # P28
+    sent = request(parts)
+    earlier = request(replace(parts, messages=parts.messages[:cut]))
+    alone = chain(sent, account)
+    assert alone.tokens == request_tokens(sent)
+    for before in (earlier, sent, request(other), replace(earlier, tools=())):
+        gone_on = chain(sent, account, chain(before, "a"))
+        assert (gone_on.prefixes, gone_on.tokens) == (alone.prefixes, alone.tokens)
+        assert chain(sent, account, gone_on).prefixes == alone.prefixes  # what it went on from was not changed by it
+
+
 def blocks(sent: Request) -> list[tuple[str, object]]:
     listed: list[tuple[str, object]] = [("tool", tool) for tool in sent.tools]
     listed += [("system", block.text) for block in sent.system]
@@ -131,10 +143,10 @@ def blocks(sent: Request) -> list[tuple[str, object]]:
 @given(any_parts(), st.data())
 def test_markers_are_four_at_most_and_on_blocks_that_can_bear_one(parts: Parts, data: st.DataObject) -> None:  # P28 P29
     sent = request(parts)
-    chain = prefixes(sent)
-    assert len({each.hash for each in chain}) == len(chain)
-    cached = data.draw(st.sets(st.sampled_from([each.hash for each in chain]))) if chain else set()
-    marks = mark(sent, chain, cached)
+    hashed = prefixes(sent)
+    assert len({each.hash for each in hashed}) == len(hashed)
+    cached = data.draw(st.sets(st.sampled_from([each.hash for each in hashed]))) if hashed else set()
+    marks = mark(sent, hashed, cached)
     system = [block for block in marks.request.system if block.marked]
     inside = [(message, index) for message in marks.request.messages for index in message.marked]
     assert len(system) + len(inside) == len(marks.marked) <= 4

@@ -5,13 +5,12 @@ tools · base+skills [M1] · notes · summary [M2] · recall · messages … [M3
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Literal
 
-from clew.context.tokens import FRAME_TOKENS, TOOL_PROMPT_TOKENS, estimate
+from clew.context.tokens import CACHED_CHARS, FRAME_TOKENS, TOOL_PROMPT_TOKENS, estimate
 from clew.context.view import Head, Rendered
 from clew.messages import Block, Text, Thinking, ToolCall, ToolResult
 from clew.request import PromptMessage, Purpose, Request, SystemBlock, SystemKind, ToolSpec, Ttl
@@ -104,14 +103,24 @@ def _break(before: str) -> str:
 
 
 def _message(rendered: Rendered, head: Head) -> PromptMessage:
+    role: Literal["user", "assistant"] = "assistant" if rendered.kind == "assistant" else "user"
+    match rendered.blocks:
+        case (Text(text),) if len(text) <= CACHED_CHARS:
+            return _said(role, f"{head(rendered.rows[0])} {text}" if rendered.kind == "user" else text)
     if rendered.kind != "user":
-        return PromptMessage("assistant" if rendered.kind == "assistant" else "user", rendered.blocks)
+        return PromptMessage(role, rendered.blocks)
     first = f"{head(rendered.rows[0])} "
     blocks: list[Block] = []
     for block in rendered.blocks:
         blocks.append(Text(first + block.text) if isinstance(block, Text) else block)
         first = ""
     return PromptMessage("user", tuple(blocks))
+
+
+@lru_cache(maxsize=2048)
+def _said(role: Literal["user", "assistant"], text: str) -> PromptMessage:
+    """One object for the same words: a request is compared with the one before it."""
+    return PromptMessage(role, (Text(text),))
 
 
 def _with_recall(messages: list[PromptMessage], rendered: Sequence[Rendered], recall: str) -> list[PromptMessage]:
@@ -142,48 +151,84 @@ class Prefix:
     markable: bool
 
 
-def prefixes(request: Request, *, account: str = "") -> list[Prefix]:
-    """The chain of hashes over tools, system and messages. `account`: what separates caches (provider, model)."""
-    chain = _begun(account, request.tools).copy()
-    chain.level("system")
-    for index, block in enumerate(request.system):
-        chain.add(block.kind, (index, 0), [block.text], markable=True)
-    chain.level("messages")
-    for number, message in enumerate(request.messages):
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The hashes over tools, system and messages of a request, front to back. tokens: `request_tokens` of it."""
+
+    request: Request
+    account: str
+    prefixes: tuple[Prefix, ...]
+    tokens: int
+    state: "hashlib._Hash"
+
+
+def prefixes(request: Request, *, account: str = "") -> tuple[Prefix, ...]:
+    """The prefixes of an unmarked request, front to back. account: what separates caches (provider, model)."""
+    return chain(request, account).prefixes
+
+
+def chain(request: Request, account: str, before: Chain | None = None) -> Chain:
+    """The chain of an unmarked request.
+
+    before: a chain that this one may go on from, so that only what is new is hashed and measured; it changes nothing in the result.
+    """
+    if before is not None and _goes_on(request, account, before):
+        state, done, tokens, first = before.state.copy(), list(before.prefixes), before.tokens, len(before.request.messages)
+    else:
+        (state, done, tokens), first = _system(request, account), 0
+    for number, message in enumerate(request.messages[first:], first):
+        tokens += message_tokens(message)
         for index, each in enumerate(message.blocks):
+            canonical = [message.role, *_canonical(each)]
+            _update(state, canonical)
             markable = index != message.recall and not isinstance(each, Thinking)
-            chain.add("messages", (number, index), [message.role, *_canonical(each)], markable=markable)
-    return chain.prefixes
+            done.append(Prefix("messages", (number, index), state.hexdigest(), sum(map(estimate, canonical)), markable))
+    return Chain(request, account, tuple(done), tokens, state)
 
 
-class _Chain:
-    def __init__(self, account: str) -> None:
-        self.prefixes: list[Prefix] = []
-        self._state = hashlib.sha256(account.encode())
+def _goes_on(request: Request, account: str, before: Chain) -> bool:
+    earlier = before.request
+    return (
+        account == before.account
+        and earlier.tools == request.tools
+        and earlier.system == request.system
+        and earlier.messages == request.messages[: len(earlier.messages)]
+    )
 
-    def copy(self) -> "_Chain":
-        other = copy(self)
-        other.prefixes, other._state = self.prefixes.copy(), self._state.copy()
-        return other
 
-    def level(self, name: str) -> None:
-        # The salts of a level (tool choice, thinking, images …) are constant here: clew varies none of them.
-        self._state.update(f"\x00level:{name}\x00".encode())
-
-    def add(self, segment: str, place: tuple[int, int], canonical: list[str], *, markable: bool) -> None:
-        self._state.update("".join([f"{len(text)}:{text}" for text in canonical]).encode("utf-8", "surrogatepass"))
-        tokens = sum(map(estimate, canonical))
-        self.prefixes.append(Prefix(segment, place, self._state.hexdigest(), tokens, markable))
+def _system(request: Request, account: str) -> tuple["hashlib._Hash", list[Prefix], int]:
+    """State, prefixes and tokens in front of the messages."""
+    begun, prefixes = _begun(account, request.tools)
+    state, done, tokens = begun.copy(), list(prefixes), _tools_tokens(request.tools)
+    _level(state, "system")
+    for index, block in enumerate(request.system):
+        _update(state, [block.text])
+        done.append(Prefix(block.kind, (index, 0), state.hexdigest(), estimate(block.text), markable=True))
+        tokens += done[-1].tokens
+    _level(state, "messages")
+    return state, done, tokens
 
 
 @lru_cache(maxsize=64)
-def _begun(account: str, tools: tuple[ToolSpec, ...]) -> _Chain:
-    """The chain over the tools: they are the same in nearly every request, and long."""
-    chain = _Chain(account)
-    chain.level("tools")
+def _begun(account: str, tools: tuple[ToolSpec, ...]) -> tuple["hashlib._Hash", tuple[Prefix, ...]]:
+    """State and prefixes over the tools: they are the same in nearly every request, and long."""
+    state = hashlib.sha256(account.encode())
+    done: list[Prefix] = []
+    _level(state, "tools")
     for index, tool in enumerate(tools):
-        chain.add("tools", (index, 0), [tool.name, tool.description, tool.schema], markable=True)
-    return chain
+        texts = [tool.name, tool.description, tool.schema]
+        _update(state, texts)
+        done.append(Prefix("tools", (index, 0), state.hexdigest(), sum(map(estimate, texts)), markable=True))
+    return state, tuple(done)
+
+
+def _level(state: "hashlib._Hash", name: str) -> None:
+    # The salts of a level (tool choice, thinking, images …) are constant here: clew varies none of them.
+    state.update(f"\x00level:{name}\x00".encode())
+
+
+def _update(state: "hashlib._Hash", texts: list[str]) -> None:
+    state.update("".join([f"{len(text)}:{text}" for text in texts]).encode("utf-8", "surrogatepass"))
 
 
 def _canonical(block: Block) -> list[str]:

@@ -5,12 +5,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from clew.clock import new_id
 from clew.context.spans import written_on
 from clew.context.text import tokens
-from clew.messages import Block, Message, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json, readable_blocks
+from clew.messages import Block, Message, Role, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json, readable_blocks
 from clew.store import NewMessage
 
 CHAT_BITS = 40
@@ -20,15 +21,23 @@ BESIDE = "new_"
 REBUILDING = "rebuilding"
 """The row of `meta` that says how far that came: up to which message."""
 COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
+REMEMBERED, REMEMBERED_CHARS = 2048, 2_000
+"""So many rows, of so many characters at most, are not read anew: a session's window is the same from turn to turn but for its end."""
 
 
 def message(row: Sequence[Any]) -> Message:
     """A row of COLUMNS as a message. Blocks that are damaged are left out: one bad row must not end its thread."""
-    identifier, seq, role, blocks, at, sender, sender_name, turn = row
+    return _remembered(*row) if len(row[3]) <= REMEMBERED_CHARS else _message(*row)
+
+
+def _message(identifier: str, seq: int, role: Role, blocks: str, at: float, sender: str, sender_name: str, turn: str) -> Message:
     try:
         return Message(identifier, seq, role, blocks_from_json(blocks), at, sender, sender_name, turn)
     except ValueError:
         return Message(identifier, seq, role, readable_blocks(blocks), at, sender, sender_name, turn, damaged=True)
+
+
+_remembered = lru_cache(maxsize=REMEMBERED)(_message)
 
 
 def append(db: sqlite3.Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]) -> tuple[Message, ...]:
