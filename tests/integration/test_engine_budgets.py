@@ -1,6 +1,7 @@
 """Upper bounds: what compactions may take in a day, what tools and their results may take of a window, and who is told."""
 
 import json
+import re
 import sqlite3
 from pathlib import Path
 
@@ -118,10 +119,11 @@ async def test_the_results_of_one_message_take_a_quarter_of_the_window_and_the_r
             assert await world.desk.ask("read both") == "read"
             first, second = [message["content"] for message in spoken(world.replies[-1]) if message["role"] == "tool"]
             assert estimate(first) + estimate(second) <= bounds.w // 4
-            shown, _, line = first.rpartition("\n")
+            shown, line, end = re.split(r"\n(?=\[… )|(?<=\.\])\n", first)
             rows = await world.transcript()
             assert rows[2].results[0].text.startswith(shown)
-            assert "line 899 of file 1" in rows[2].results[0].text
+            assert rows[2].results[0].text.endswith(end)
+            assert "line 899 of file 1" in end
             assert f'session_open with id "{rows[2].id}", around 0 and offset {len(shown)} shows them.' in line
             asked = {"id": rows[2].id, "around": 0, "offset": len(shown)}
             assert await world.desk.ask("and the rest?") == "read"

@@ -3,6 +3,7 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,14 +145,54 @@ async def test_a_turn_ends_after_its_most_model_calls_and_says_so(tmp_path: Path
 
 
 @pytest.mark.asyncio
-async def test_a_long_result_is_cut_to_its_limit(tmp_path: Path) -> None:  # P1
+async def test_of_a_long_result_both_ends_are_shown_and_the_whole_can_be_opened(tmp_path: Path) -> None:  # P1, P20
     async def floods(context: ToolContext, note: str) -> str:
-        return "x" * 50_000
+        return "b" * 25_000 + "middle" + "e" * 25_000
 
-    async with engine(tmp_path, calling(("flood", {})), tools=[tool("flood", floods)]) as world, world.running():
+    asked: JsonObject = {}
+
+    def script(body: JsonObject) -> Reply:
+        last = spoken(body)[-1]
+        if last["role"] == "tool":
+            return say("done")
+        return Reply([{"type": "tool_use", "id": "c", "name": "session_open" if asked else "flood", "input": dict(asked)}], "tool_use")
+
+    async with engine(tmp_path, script, tools=[tool("flood", floods)]) as world, world.running():
         assert await world.desk.ask("flood") == "done"
         ((_, text),) = results(world.replies[1])
-        assert text == "x" * 20_000 + "\n[… 30000 more characters were left out]"
+        row = (await world.transcript())[2]
+        how = f'session_open with id "{row.id}", around 0 and offset 15000 shows them.'
+        assert text == "b" * 15_000 + f"\n[… 30,006 more characters left out here; {how}]\n" + "e" * 5_000
+        assert len(row.results[0].text) == 50_006
+        asked |= {"id": row.id, "around": 0, "offset": 24_000}
+        assert await world.desk.ask("and the middle?") == "done"
+        assert "bmiddlee" in results(world.replies[-1])[-1][1]
+
+
+@pytest.mark.asyncio
+async def test_what_is_stored_of_a_result_is_bounded(tmp_path: Path) -> None:  # P1
+    async def floods(context: ToolContext, note: str) -> str:
+        return "b" + "x" * 1_500_000 + "e"
+
+    runner = ToolRunner([tool("flood", floods)], Approver(), Limits().tool_output_chars)
+    (ran,) = await runner.run([ToolCall("c1", "flood", "{}")], context_of())
+    assert ran.result is not None
+    assert (ran.result.text[0], ran.result.text[-1], ran.result.shown) == ("b", "e", 20_000)
+    assert "1,300,002 more characters were not stored" in ran.result.text
+    assert len(ran.result.text) < 200_100
+
+
+@pytest.mark.asyncio
+async def test_a_tool_that_hangs_is_given_up_after_its_own_time(tmp_path: Path) -> None:  # P11
+    async def hangs(context: ToolContext, note: str) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    runner = ToolRunner([replace(tool("hang", hangs), timeout=0.01)], Approver(), Limits().tool_output_chars)
+    (ran,) = await runner.run([ToolCall("c1", "hang", "{}")], context_of())
+    assert ran.result is not None
+    assert ran.result.is_error
+    assert ran.result.text == "The tool hang gave no answer within 0.01 seconds. Whether it took effect is unknown."
 
 
 @pytest.mark.asyncio
@@ -337,4 +378,5 @@ async def test_a_tools_error_is_no_longer_than_its_answer_may_be(tmp_path: Path)
 
     async with engine(tmp_path, calling(("fail", {})), tools=[tool("fail", fails)]) as world, world.running():
         await world.desk.ask("go")
-        assert len((await world.transcript())[2].results[0].text) < Limits().tool_output_chars + 100
+        ((_, text),) = results(world.replies[-1])
+        assert len(text) < Limits().tool_output_chars + 200

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from clew.context.prompt import block_tokens
 from clew.context.shares import LEAST_CHARS, LINE_TOKENS, affordable, fitted
 from clew.context.tokens import TOOL_PROMPT_TOKENS, estimate
+from clew.context.view import ends
 from clew.messages import ToolResult
 from clew.request import ToolSpec
 from tests.threads import Thread
@@ -18,7 +19,7 @@ def test_results_are_cut_to_their_share_and_stay_whole(said: list[str], limit: i
     results = [ToolResult(f"c{number}", "find", text) for number, text in enumerate(said)]
     made = fitted(results, limit, ratio)
     assert [(each.call_id, each.text) for each in made] == [(each.call_id, each.text) for each in results]
-    shown = [each.text if each.shown is None else each.text[: each.shown] for each in made]
+    shown = [each.text if each.shown is None else "".join(ends(each.text, each.shown)) for each in made]
     least = sum(estimate(text[:LEAST_CHARS]) + LINE_TOKENS for text in shown)
     frames = sum(block_tokens(each) - estimate(each.text) for each in results)
     assert ratio * sum(map(estimate, shown)) <= max(limit, ratio * (least + frames))

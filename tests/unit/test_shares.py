@@ -1,6 +1,7 @@
 """What a small window can afford: results of one message, and tools."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clew.context.prompt import block_tokens
 from clew.context.shares import LEFT_OUT_FIRST, affordable, fitted
@@ -53,10 +54,11 @@ def test_the_line_behind_a_cut_result_says_how_the_rest_is_opened() -> None:  # 
     rows = rows_of([made])
     (block,) = window(rows).messages[-1].blocks
     assert isinstance(block, ToolResult)
-    first, _, line = block.text.partition("\n")
-    assert made.shown == len(first)
+    first, line, end = block.text.split("\n")
+    assert made.shown == len(first) + len(end)
+    assert len(end) == made.shown // 4
     assert line == (
-        f'[… {30_000 - len(first):,} more characters left out here; session_open with id "{rows[-1].id}", around 0'
+        f'[… {30_000 - len(first) - len(end):,} more characters left out here; session_open with id "{rows[-1].id}", around 0'
         f" and offset {len(first)} shows them.]"
     )
 
@@ -68,6 +70,14 @@ def rows_of(made: Sequence[ToolResult]) -> list[Message]:
     for each in made:
         thread._add("tool", (each,))
     return thread.rows
+
+
+def test_what_is_shown_of_a_result_that_was_cut_before_is_cut_again() -> None:  # P9
+    cut = replace(results(8000)[0], shown=20_000)
+    assert fitted([cut], 10_000) == (cut,)
+    (made,) = fitted([cut], 1000)
+    assert made.shown is not None
+    assert made.shown < 5000
 
 
 def test_how_much_is_shown_is_stored_with_the_result() -> None:  # P1, P2

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from clew.context.prompt import block_tokens
 from clew.context.tokens import TOOL_PROMPT_TOKENS, estimate
+from clew.context.view import ends
 from clew.messages import ToolResult
 from clew.request import ToolSpec
 
@@ -29,7 +30,7 @@ def fitted(results: Sequence[ToolResult], limit: int, ratio: float = 1.0) -> tup
 
     Only how much is shown changes; the text stays whole. ratio: tokens that the model counts for one of the estimate.
     """
-    sizes = [round(ratio * block_tokens(result)) for result in results]
+    sizes = [round(ratio * block_tokens(replace(result, text=_seen(result, result.shown)))) for result in results]
     if sum(sizes) <= limit:
         return tuple(results)
     share = _share(sizes, limit)
@@ -49,10 +50,15 @@ def _share(sizes: Sequence[int], limit: int) -> int:
 
 def _cut(result: ToolResult, size: int, share: int, ratio: float) -> ToolResult:
     room = max(share - round(ratio * LINE_TOKENS), 0)
-    shown = min(max(len(result.text) * room // size, LEAST_CHARS), len(result.text))
-    while shown > LEAST_CHARS and ratio * estimate(result.text[:shown]) > room:  # its beginning may be denser than the rest
+    most = len(result.text) if result.shown is None else result.shown
+    shown = min(max(most * room // size, LEAST_CHARS), most)
+    while shown > LEAST_CHARS and ratio * estimate(_seen(result, shown)) > room:  # its ends may be denser than the rest
         shown = max(shown * 3 // 4, LEAST_CHARS)
-    return replace(result, shown=shown) if shown < len(result.text) else result
+    return replace(result, shown=shown) if shown < most else result
+
+
+def _seen(result: ToolResult, shown: int | None) -> str:
+    return result.text if shown is None else "".join(ends(result.text, shown))
 
 
 def affordable(tools: Sequence[ToolSpec], base: str, limit: int) -> tuple[ToolSpec, ...]:

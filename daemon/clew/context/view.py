@@ -13,6 +13,8 @@ Kind = Literal["user", "assistant", "results"]
 
 LOST = "The result of this call was lost. Its outcome is unknown."
 """What stands in for the result of a call that has none."""
+TAIL_FROM = 1_000
+"""Characters of a result from which on its end is shown too: a quarter of what is shown."""
 MAX_NAME = 60
 """Characters of a tool's name in a line that stands for its result."""
 
@@ -62,13 +64,20 @@ def window(rows: Sequence[Message], turn: str = "", shortened: Collection[str] =
     return Window(tuple(builder.messages), tuple(builder.repairs))
 
 
+def ends(text: str, shown: int) -> tuple[str, str]:
+    """What is shown of a text that is too long, `shown` characters in all: its beginning and, where that is worth it, its end."""
+    tail = shown // 4 if shown >= TAIL_FROM else 0
+    return text[: shown - tail], text[len(text) - tail :]
+
+
 def shown_result(row: Message, result: ToolResult) -> ToolResult:
-    """A result as far as it is shown: of a longer one a line says how the rest is opened."""
+    """A result as far as it is shown: of a longer one its beginning, a line that says how the rest is opened, and its end."""
     if result.shown is None:
         return result
     left = len(result.text) - result.shown
-    line = f'[… {left:,} more characters left out here; session_open with id "{row.id}", around 0 and offset {result.shown} shows them.]'
-    return replace(result, text=f"{result.text[: result.shown]}\n{line}", shown=None)
+    head, tail = ends(result.text, result.shown)
+    line = f'[… {left:,} more characters left out here; session_open with id "{row.id}", around 0 and offset {len(head)} shows them.]'
+    return replace(result, text="\n".join(filter(None, (head, line, tail))), shown=None)
 
 
 def short_result(row: Message, result: ToolResult) -> ToolResult:

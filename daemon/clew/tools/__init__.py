@@ -10,6 +10,9 @@ from pydantic import BaseModel
 from clew.request import ToolSpec
 from clew.store import Person
 
+TIMEOUT = 120.0
+"""Seconds that a call may take where its tool does not say."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
@@ -40,7 +43,10 @@ ToolRun = Callable[[ToolContext, BaseModel], Awaitable[str | Pending]]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool. Arguments: the model its arguments are checked with. idempotent: may run again after a crash. asks: needs a yes."""
+    """A tool. Arguments: the model its arguments are checked with. idempotent: may run again after a crash. asks: needs a yes.
+
+    timeout: seconds that one call may take.
+    """
 
     name: str
     description: str
@@ -48,6 +54,7 @@ class Tool:
     run: ToolRun
     idempotent: bool = False
     asks: bool = False
+    timeout: float = TIMEOUT
 
     @property
     def spec(self) -> ToolSpec:

@@ -9,14 +9,15 @@ import structlog
 from pydantic import ValidationError
 
 from clew.config import Approver
+from clew.context.view import ends
 from clew.messages import ToolCall, ToolResult
 from clew.tools import Pending, Tool, ToolContext, ToolError
 from clew.tools.approver import decide
 
 log = structlog.get_logger()
 
-LONGEST = 120.0
-"""Seconds that one call may take."""
+STORED_CHARS = 200_000
+"""Characters of a result that are stored, its beginning and its end, or more where more are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,13 @@ class ToolRunner:
         except (ValueError, RecursionError) as error:
             return _error(call, f"The arguments of {call.name} are wrong: {_plain(error)}")
         try:
-            async with asyncio.timeout(LONGEST):
+            async with asyncio.timeout(tool.timeout):
                 answer = await tool.run(context, arguments)
         except ToolError as error:
             return _error(call, str(error))
         except TimeoutError:
-            log.warning("tool.failed", tool=call.name, err=f"no answer within {LONGEST:.0f} s")
-            return _error(call, f"The tool {call.name} gave no answer within {LONGEST:.0f} seconds. Whether it took effect is unknown.")
+            log.warning("tool.failed", tool=call.name, err=f"no answer within {tool.timeout:g} s")
+            return _error(call, f"The tool {call.name} gave no answer within {tool.timeout:g} seconds. Whether it took effect is unknown.")
         except Exception as error:
             log.warning("tool.failed", tool=call.name, err=f"{type(error).__name__}: {error}")
             return _error(call, f"The tool {call.name} failed ({type(error).__name__}).")
@@ -73,11 +74,15 @@ class ToolRunner:
         return Ran(call, _result(call, answer, error=False))
 
     def _bounded(self, ran: Ran) -> Ran:
-        """With a result that is not too long, whoever wrote it: a tool's error can be as long as its answer."""
-        if ran.result is None or (more := len(ran.result.text) - self._output_chars) <= 0:
+        """With a result of which not too much is shown, whoever wrote it: a tool's error can be as long as its answer."""
+        if ran.result is None or len(ran.result.text) <= self._output_chars:
             return ran
-        text = f"{ran.result.text[: self._output_chars]}\n[… {more} more characters were left out]"
-        return replace(ran, result=replace(ran.result, text=text))
+        text = ran.result.text
+        stored = max(STORED_CHARS, self._output_chars)
+        if (more := len(text) - stored) > 0:
+            head, tail = ends(text, stored)
+            text = f"{head}\n[… {more:,} more characters were not stored]\n{tail}"
+        return replace(ran, result=replace(ran.result, text=text, shown=self._output_chars))
 
 
 def _error(call: ToolCall, text: str) -> Ran:
