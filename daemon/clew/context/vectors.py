@@ -1,0 +1,38 @@
+"""Vectors of texts, as small whole numbers: kept in a byte each, compared by their angle. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from operator import mul
+
+MOST_DIMENSIONS = 8192
+"""More than any model in use gives."""
+_LARGEST = 127
+
+
+def quantised(values: Iterable[float]) -> bytes:
+    """A vector in a byte for each dimension, its largest number as 127. One that points nowhere is empty.
+
+    Raises ValueError where a value is not finite, or there are more than `MOST_DIMENSIONS`.
+    """
+    numbers = [float(value) for value in values]
+    if len(numbers) > MOST_DIMENSIONS or not all(map(math.isfinite, numbers)):
+        raise ValueError("no vector: too long, or with a number that is not finite")
+    largest = max(map(abs, numbers), default=0.0)
+    if largest == 0:
+        return b""
+    return bytes(round(number / largest * _LARGEST) & 0xFF for number in numbers)
+
+
+def similarities(one: bytes, others: Sequence[bytes]) -> list[float]:
+    """The cosine of the angle between a vector and each of the others; 0 for an empty one and for one of another length."""
+    own = memoryview(one).cast("b").tolist()
+    length = math.sqrt(sum(map(mul, own, own)))
+    return [_cosine(own, length, other) if other and len(other) == len(one) else 0.0 for other in others]
+
+
+def _cosine(own: Sequence[int], length: float, other: bytes) -> float:
+    theirs = memoryview(other).cast("b").tolist()
+    both = length * math.sqrt(sum(map(mul, theirs, theirs)))
+    return sum(map(mul, own, theirs)) / both if both else 0.0
