@@ -135,4 +135,6 @@ def test_days_become_words_of_the_index() -> None:
     assert day_words([span("2026-02-27", "2026-04-02")], 0) == ("20260227", "20260228", "202603", "20260401", "20260402")
     assert day_words([span("2026-03-01")], 1) == ("20260228", "20260301", "20260302")
     assert day_words([Span(date.min, date.min)], 5) == ()
+    assert day_words([Span(date.max, date.max)], 0) == ("99991231",)
+    assert day_words([span("9999-11-29", "9999-12-30")], 1) == ("99991128", "99991129", "99991130", "999912")
     assert written_on(date(2026, 3, 1)) == "20260301 202603"

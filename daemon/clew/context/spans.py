@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -254,10 +255,13 @@ def day_words(found: Sequence[Span], around: int) -> tuple[str, ...]:
         except OverflowError:
             continue
         while first <= last:
-            after = _next_month(first) if first.day == 1 else first
-            whole = first.day == 1 and after - timedelta(days=1) <= last
+            end = first.replace(day=monthrange(first.year, first.month)[1])
+            whole = first.day == 1 and end <= last
             words[f"{first:%Y%m}" if whole else f"{first:%Y%m%d}"] = None
-            first = after if whole else first + timedelta(days=1)
+            last_one = end if whole else first
+            if last_one == date.max:
+                break
+            first = last_one + timedelta(days=1)
     return tuple(words)
 
 

@@ -99,5 +99,14 @@ def _quoted(messages: Sequence[Candidate], context: ToolContext, limit: int | No
         text = redact(message.text)
         if limit is not None and len(text) > limit:
             text = f"{text[:limit]} […]"
-        lines.append(f"[{message.id}] {stamp} {message.speaker} in {message.chat}: {text}")
+        lines.append(f"[{message.id}] {stamp} {_one_line(message.speaker)} in {_one_line(message.chat)}: {_behind(text)}")
     return "\n".join(lines)
+
+
+def _behind(text: str) -> str:
+    """A text of several lines, in which no line passes for the beginning of another message."""
+    return "\n> ".join(text.splitlines())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
