@@ -17,12 +17,15 @@ log = structlog.get_logger()
 EVERY = 10.0
 """Seconds between two looks, if nothing is due in between."""
 SOONEST = 0.5
+LANES_EVERY = 1_000
+"""Messages after which it is looked again whether a segment of a chat is full."""
 AT_ONCE = 2
 """Background compactions that run side by side."""
 
 
 class Upkeep:
-    """Threads are compacted at their boundaries, expired cache entries go, the store's log is kept short, gauges are brought up to date.
+    """Threads are compacted at their boundaries, expired cache entries go, the store's log is kept short, common words of long chats get
+    their lanes, gauges are brought up to date.
 
     compactor: gives the one that goes by the config of now; None in a process that will soon end.
     """
@@ -33,6 +36,7 @@ class Upkeep:
         self._time = time
         self._metrics = metrics
         self._compacting: set[asyncio.Task[None]] = set()
+        self._lanes_from = 0
 
     async def run(self) -> None:
         try:
@@ -65,6 +69,9 @@ class Upkeep:
         await self._store.bound_log()
         if counts["cache_expired"]:
             await self._store.expire_cache(self._time.wall())
+        if counts["messages"] >= self._lanes_from:
+            more = await self._store.make_lanes()
+            self._lanes_from = 0 if more else counts["messages"] + LANES_EVERY
         if self._compactor is not None and len(self._compacting) < AT_ONCE:
             for boundary in await self._store.take_boundaries(self._time.wall(), AT_ONCE - len(self._compacting)):
                 task = asyncio.create_task(self._compact(self._compactor(), boundary), name=f"compact.{boundary.session}")

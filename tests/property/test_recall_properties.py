@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clew.context.query import Days
-from clew.context.ranking import BLOCK_BITS, BLOCKS, REPEATED, Hits, Line, rank, regions
+from clew.context.ranking import Line, rank
 from clew.context.recall import (
     HEADING_OTHER,
     HEADING_SAME,
@@ -28,6 +28,7 @@ from clew.context.recall import (
     replaces,
     strip_appendix,
 )
+from clew.context.regions import BLOCK_BITS, BLOCKS, REPEATED, SEGMENT_BITS, Hits, lane, regions
 from clew.context.text import index_text
 
 ANY_TEXT = st.text(alphabet=st.characters(), max_size=200)
@@ -75,8 +76,6 @@ def test_any_text_is_a_valid_query(index: sqlite3.Connection, text: str, previou
     if found is None:
         return
     assert found.terms or found.days
-    assert any(found.looked_up) == bool(found.terms)
-    assert len(found.looked_up) == len(found.terms)
     assert len(found.weights) == len(found.terms)
     assert all(weight > 0 for weight in found.weights)
     run(index, found)
@@ -153,7 +152,7 @@ def lines(draw: st.DrawFn) -> list[Line]:
 def test_ranking_is_ordered_and_repeatable_and_knows_what_may_be_seen_only(
     seen: list[Line], terms: tuple[set[int], set[int]], then: set[int]
 ) -> None:
-    asked = Query(("ada", "boat"), (2.0, 3.0), (True, True), frozenset({"ada"}), 100, (Days(("20260305",), 5.0),))
+    asked = Query(("ada", "boat"), (2.0, 3.0), frozenset({"ada"}), 100, (Days(("20260305",), 5.0),))
     found = rank(asked, seen, Hits(tuple(map(sorted, terms)), (sorted(then),)), 100)
     assert [item.score for item in found] == sorted((item.score for item in found), reverse=True)
     assert all(item.score > 0 for item in found)
@@ -170,7 +169,7 @@ def test_ranking_is_ordered_and_repeatable_and_knows_what_may_be_seen_only(
 # P31
 @given(st.tuples(places, places), places)
 def test_every_place_is_looked_at_while_there_are_few(terms: tuple[set[int], set[int]], in_view: set[int]) -> None:
-    asked = Query(("boat", "sail"), (2.0, 3.0), (True, True))
+    asked = Query(("boat", "sail"), (2.0, 3.0))
     runs = regions(asked, Hits(tuple(map(sorted, terms))), in_view)
     assert all(first <= last for first, last in runs)
     assert all(before[1] + 1 < after[0] for before, after in pairwise(runs))
@@ -191,6 +190,47 @@ def test_the_best_blocks_are_looked_at_though_most_are_not_weighed(terms: list[l
     runs = regions(Query(tuple("abcd"[: len(terms)]), tuple(weights)), Hits(tuple(terms)))
     seen = {block for block in range(400) if any(first <= block << BLOCK_BITS <= last for first, last in runs)}
     assert set(best) <= seen
+
+
+SPAN = 3 << SEGMENT_BITS
+
+
+@st.composite
+def split(draw: st.DrawFn) -> tuple[list[list[int]], Hits]:
+    """Places of four terms, and hits that say the same with lanes for some of their segments."""
+    terms = draw(st.lists(st.lists(st.integers(0, SPAN - 1), unique=True, max_size=300), min_size=4, max_size=4))
+    covered = draw(st.lists(st.sets(st.integers(0, 2)), min_size=4, max_size=4))
+    kept = tuple([place for place in places if place >> SEGMENT_BITS not in by] for places, by in zip(terms, covered, strict=True))
+    lanes = tuple(
+        {segment: lane(place for place in places if place >> SEGMENT_BITS == segment) for segment in by}
+        for places, by in zip(terms, covered, strict=True)
+    )
+    return terms, Hits(kept, (), lanes)
+
+
+# P31
+@given(split(), st.lists(st.floats(0.5, 9), min_size=4, max_size=4))
+def test_lanes_lead_to_the_blocks_that_places_lead_to(both: tuple[list[list[int]], Hits], weights: list[float]) -> None:
+    terms, hits = both
+    plain: dict[int, float] = defaultdict(float)
+    for weight, places in zip(weights, terms, strict=True):
+        for block, count in Counter(place >> BLOCK_BITS for place in places).items():
+            plain[block] += weight + weight * REPEATED * (min(count, 4) - 1)
+    runs = regions(Query(tuple("abcd"), tuple(weights)), hits)
+    seen = {block for block in plain if any(first <= block << BLOCK_BITS <= last for first, last in runs)}
+    assert len(seen) >= min(BLOCKS, len(plain))
+    off = 2 * sum(weights) * (1 + 3 * REPEATED) / 250  # half a digit for each of four terms, on both sides
+    worst = min((plain[block] for block in seen), default=0.0)
+    assert sum(weight > worst + off for weight in plain.values()) <= BLOCKS
+
+
+# P31
+@given(split())
+def test_lanes_say_what_places_say(both: tuple[list[list[int]], Hits]) -> None:
+    terms, hits = both
+    every = {place for places in terms for place in places} | {5, SPAN - 1}
+    assert set(hits.at(every)) == {(place, number) for number, places in enumerate(terms) for place in places}
+    assert sorted(hits.at(every)) == sorted(Hits(tuple(terms)).at(every))
 
 
 # P32

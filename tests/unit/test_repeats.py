@@ -10,7 +10,7 @@ from clew.context.ranking import Candidate, Scored
 from clew.context.recall import MARGIN
 from clew.context.repeats import COMPARED, WORTH, without_repeats
 
-ASKED = Query(("boat", "pier"), (2.0, 2.0), (True, True), frozenset({"boat", "pier"}), 10)
+ASKED = Query(("boat", "pier"), (2.0, 2.0), frozenset({"boat", "pier"}), 10)
 ABOVE, BELOW = 2.5, 0.2
 """Of a query of two terms in a small store: scores above the floor, and below it."""
 

@@ -197,6 +197,7 @@ async def test_a_store_of_the_schema_before_places_gets_them(tmp_path: Path) -> 
         ids = await put(store, "needle in the hay", "needle in the barn")
     database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
     database.execute("DROP TABLE places")
+    database.execute("DROP TABLE lanes")
     database.execute("DROP TABLE messages_fts")
     database.execute("ALTER TABLE recalled DROP COLUMN quoted")
     database.execute("CREATE VIRTUAL TABLE messages_fts USING fts5(text, scope, content='', tokenize='porter unicode61')")

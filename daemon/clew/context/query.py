@@ -19,11 +19,6 @@ MAX_TERMS = 16
 ENOUGH_TERMS = 3
 """A message with fewer terms than this is a follow-up: terms of the turns before it join, up to `FOLLOW_UP_TERMS`."""
 FOLLOW_UP_TERMS = 6
-LOOKUPS = 10_000
-LOOKUP_SHARE = 25
-"""The most places that are looked up for all terms of a query together, or one for so many messages, the rarest terms first: what bounds
-its cost. At 100,000 messages 7,000 lost 3 points of evidence recall, 5,000 lost 8. A term that is too common for it is sought in the
-texts that the others lead to."""
 DAYS_WEIGHT = 5.0
 NEAR_WEIGHT = 2.0
 """What it weighs to have been written on a day that is asked about, as a rare word, and within `NEAR_DAYS` of it, as a common one."""
@@ -72,14 +67,12 @@ class Days:
 class Query:
     """What one message asks the index for.
 
-    `terms` are normalised words and phrases (words parted by a space), `weights` the inverse document frequency of each, `looked_up`
-    whether the index is asked for it (else it is too common, and sought in what the others lead to), `words` the stemmed words of the
-    message that say something, `total` the number of messages in the store, `days` when what is sought was written.
+    `terms` are normalised words and phrases (words parted by a space), `weights` the inverse document frequency of each, `words` the
+    stemmed words of the message that say something, `total` the number of messages in the store, `days` when what is sought was written.
     """
 
     terms: tuple[str, ...]
     weights: tuple[float, ...]
-    looked_up: tuple[bool, ...] = ()
     words: frozenset[str] = frozenset()
     total: int = 0
     days: tuple[Days, ...] = ()
@@ -131,7 +124,6 @@ def query(
     return Query(
         terms=tuple(found),
         weights=tuple(idf(counts[term], total) for term in found),
-        looked_up=_looked_up(found, counts, lookups(total)),
         words=frozenset(stem(word) for term in own for word in term.split(" ")),
         total=total,
         days=days,
@@ -218,18 +210,3 @@ def _count(term: str, frequencies: Frequencies | None) -> int:
     if isinstance(frequencies, Mapping):
         return min(frequencies.get(stem(word), 0) for word in term.split(" "))
     return min(frequencies(stem(word)) for word in term.split(" "))
-
-
-def lookups(total: int) -> int:
-    """How many places a query may look up in a store of so many messages."""
-    return max(LOOKUPS, total // LOOKUP_SHARE)
-
-
-def _looked_up(terms: Sequence[str], counts: Mapping[str, int], left: int) -> tuple[bool, ...]:
-    asked: set[str] = set()
-    for term in sorted(terms, key=lambda term: (counts[term], term)):
-        left -= counts[term]
-        if left < 0 and asked:
-            break
-        asked.add(term)
-    return tuple(term in asked for term in terms)

@@ -1,32 +1,20 @@
 """Which stored messages answer a message, and whether any does.
 
-Two steps. Every message has a place, a number that counts up in its chat, so that neighbours in a chat are neighbours in number. First the
-places that the index gives for each term are counted by block of neighbouring places, and the best blocks are chosen: no text is
-read for that. Then each message in them is scored by what it and those around it have in common with the query.
+`regions` says where to look; each message there is scored by what it and those around it have in common with the query.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
-from itertools import repeat
-from operator import rshift
 from typing import NamedTuple
 
 from clew.context.query import Query, idf
+from clew.context.regions import Hits
 from clew.context.text import WORD, normalise, stem
 
-BLOCK_BITS = 3
-"""Eight places are a block."""
-BLOCKS = 40
-"""Blocks whose messages are scored: 30 lost 0.2 points of evidence recall on public data, more gained nothing."""
-EDGE = 2
-"""Messages in front of a block and behind it that are scored with it."""
-REPEATED = 0.2
-"""Share of a term's weight that each further message of a block with it adds, up to three of them."""
 LENT = {1: 0.3, 2: 0.1, -1: 0.2, -2: 0.1}
 """Share of its score that a message lends to the one so many places behind it: answers follow what shares the words."""
 ANSWER = 0.4
@@ -60,8 +48,8 @@ MAX_MATCHED_CHARS = 8_000
 class Line(NamedTuple):
     """A stored message that may be seen, as far as ranking needs it.
 
-    place: see above. number: its row. at: seconds since the epoch. size: its length as stored. asks: whether it ends in a question mark.
-    day: since the epoch, UTC; a thread can run for weeks, so what belongs together is a session's day.
+    place: see `regions`. number: its row. at: seconds since the epoch. size: its length as stored. asks: whether it ends in a question
+    mark. day: since the epoch, UTC; a thread can run for weeks, so what belongs together is a session's day.
     """
 
     place: int
@@ -73,14 +61,6 @@ class Line(NamedTuple):
     size: int
     asks: bool
     day: int
-
-
-@dataclass(frozen=True, slots=True)
-class Hits:
-    """Where the index found what a query asks for: places of each term (none for one that was not looked up), and of each of its days."""
-
-    terms: tuple[Sequence[int], ...]
-    days: tuple[Sequence[int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,32 +101,6 @@ class Scored:
     why: tuple[str, ...]
 
 
-def regions(query: Query, hits: Hits, in_view: Iterable[int] = ()) -> list[tuple[int, int]]:
-    """Where to look closer: (first, last) of runs of places, in order. in_view: places that are not looked for."""
-    sought = [(term, term * REPEATED, places) for term, places in zip(query.weights, hits.terms, strict=True)]
-    sought += [(days.weight, 0.0, places) for days, places in zip(query.days, hits.days, strict=True)]
-    sought.sort(key=lambda each: len(each[2]))
-    weight: dict[int, float] = defaultdict(float)
-    for number, (once, again, places) in enumerate(sought):
-        counts = Counter(map(rshift, places, repeat(BLOCK_BITS)))
-        most = sum(term + 3 * repeated for term, repeated, _ in sought[number:])
-        # A block that has none of the rarer terms may be out of reach by now: most blocks of common terms are.
-        enough = len(weight) >= BLOCKS and len(counts) > BLOCKS and nlargest(BLOCKS, weight.values())[-1] > most
-        for block in counts.keys() & weight.keys() if enough else counts:
-            weight[block] += once + again * (min(counts[block], 4) - 1)
-    for block, count in Counter(place >> BLOCK_BITS for place in in_view).items():
-        if count == 1 << BLOCK_BITS:
-            weight.pop(block, None)
-    best = sorted(weight, key=lambda block: (-weight[block], -block))[:BLOCKS]
-    runs: list[tuple[int, int]] = []
-    for block in sorted(best):
-        first, last = (block << BLOCK_BITS) - EDGE, (block + 1 << BLOCK_BITS) - 1 + EDGE
-        if runs and first <= runs[-1][1] + 1:
-            first = runs.pop()[0]
-        runs.append((first, last))
-    return runs
-
-
 def rank(query: Query, lines: Sequence[Line], hits: Hits, limit: int) -> list[Ranked]:
     """Of the lines, in order of place, those that have to do with the query: at most `limit`, the best first."""
     names = {speaker: _named(query, speaker) for speaker in {line.speaker for line in lines}}
@@ -157,9 +111,8 @@ def rank(query: Query, lines: Sequence[Line], hits: Hits, limit: int) -> list[Ra
     ]
     known = {line.place for line in lines}
     matched: dict[int, int] = defaultdict(int)  # by place, a bit for each term
-    for number, places in enumerate(hits.terms):
-        for place in known.intersection(places):
-            matched[place] |= 1 << number
+    for place, number in hits.at(known):
+        matched[place] |= 1 << number
     then: dict[int, float] = defaultdict(float)
     for days, places in zip(query.days, hits.days, strict=True):
         for place in known.intersection(places):

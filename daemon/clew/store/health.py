@@ -1,10 +1,12 @@
 """What the store says of itself: counts, usage, checks."""
 
 import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from clew.messages import Usage
-from clew.store import transcript, turns
+from clew.store import lanes, transcript, turns
 from clew.store.indexing import Indexer
 
 
@@ -70,7 +72,8 @@ def _index_problems(db: sqlite3.Connection, index: Indexer) -> list[str]:
     db.execute("CREATE VIRTUAL TABLE temp.rebuilt_words USING fts5vocab(temp, rebuilt, instance)")
     db.execute("CREATE VIRTUAL TABLE temp.stored_words USING fts5vocab(main, messages_fts, instance)")
     try:
-        counts = transcript.index_into(db, "temp.rebuilt")
+        counts = Counter[str]()
+        unlike = lanes.differing(db, _counted(transcript.index_into(db, "temp.rebuilt"), counts))
         words = "SELECT term, doc, col, offset FROM temp.{}"
         differing = [
             db.execute(f"SELECT term FROM ({words.format(one)} EXCEPT {words.format(other)}) LIMIT 3").fetchall()
@@ -88,7 +91,15 @@ def _index_problems(db: sqlite3.Connection, index: Indexer) -> list[str]:
     ]
     if stored != counts:
         problems.append("the word counts differ from the transcript's")
+    if unlike:
+        problems.append(f"the lanes of common words differ from the transcript, for instance of {', '.join(unlike)}")
     return problems
+
+
+def _counted(words: Iterable[tuple[int, set[str]]], counts: Counter[str]) -> Iterator[tuple[int, set[str]]]:
+    for place, held in words:
+        counts.update(held)
+        yield place, held
 
 
 def probe(db: sqlite3.Connection) -> None:

@@ -63,6 +63,7 @@ def step(db: sqlite3.Connection, index: Indexer) -> Rebuilding | None:
     for name in _SHAPES:
         db.execute(f"DROP TABLE {name}")
         db.execute(f"ALTER TABLE {transcript.BESIDE}{name} RENAME TO {name}")
+    db.execute("DELETE FROM lanes")  # by places that were given anew
     db.execute("DELETE FROM meta WHERE key = ?", (transcript.REBUILDING,))
     index.sign(db)
     return None

@@ -43,6 +43,7 @@ from clew.store import (
     health,
     imports,
     jobs,
+    lanes,
     marks,
     model_calls,
     outbox,
@@ -287,6 +288,16 @@ class SqliteStore(Store):
 
     async def search(self, scope: Scope, ask: Ask, limit: int, shown: Sequence[str] = ()) -> Found:
         return await self._db.read(search.search, scope, ask, limit, shown)
+
+    async def make_lanes(self) -> bool:
+        """Index the common words of one full segment of a chat, if any waits for it. False: none does."""
+        making = await self._db.read(lanes.due)
+        if making is None:
+            return False
+        for first, last in making.slices:
+            making.add(await self._db.read(transcript.words_at, first, last))
+        await self._db.write_relaxed(lanes.put, making)
+        return True
 
     async def around(self, scope: Scope, message: str, before: int, after: int) -> list[Any]:
         return await self._db.read(search.around, scope, message, before, after)

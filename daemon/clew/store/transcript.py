@@ -2,8 +2,7 @@
 
 import json
 import sqlite3
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -12,10 +11,9 @@ from clew.clock import new_id
 from clew.context.spans import written_on
 from clew.context.text import tokens
 from clew.messages import Block, Message, Role, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json, readable_blocks
-from clew.store import NewMessage
+from clew.store import NewMessage, lanes
+from clew.store.places import CHAT_BITS, first_place, last_place
 
-CHAT_BITS = 40
-"""A place in the index is `chat << 40 | n`: the first of a chat's messages is its place 1."""
 BESIDE = "new_"
 """What the names of the index's tables begin with while it is built anew beside itself, see `rebuilding`."""
 REBUILDING = "rebuilding"
@@ -113,15 +111,6 @@ def _count(db: sqlite3.Connection, indexed: str, step: int, into: str) -> None:
     )
 
 
-def first_place(chat: int) -> int:
-    """What the places of a chat's messages begin behind."""
-    return chat << CHAT_BITS
-
-
-def last_place(chat: int) -> int:
-    return (chat + 1 << CHAT_BITS) - 1
-
-
 def day_words(at: float) -> str:
     """The index's words for the day of a time (seconds since the epoch)."""
     try:
@@ -139,6 +128,7 @@ def forget(db: sqlite3.Connection, session: str) -> int:
     """Take a session's messages out of the index and delete them. Returns their number."""
     rows = db.execute(f"SELECT number, {COLUMNS} FROM messages WHERE session = ?", (session,)).fetchall()
     built = built_beside(db)
+    lanes.forget(db, session)
     for number, *row in rows:
         found = message(row)
         for into in ("", BESIDE) if number <= built else ("",):
@@ -180,6 +170,7 @@ def rebuild(db: sqlite3.Connection) -> int:
     db.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     db.execute("DELETE FROM document_frequency")
     db.execute("DELETE FROM places")
+    db.execute("DELETE FROM lanes")
     rows = 0
     for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number"):
         found = message(row)
@@ -188,17 +179,30 @@ def rebuild(db: sqlite3.Connection) -> int:
     return rows
 
 
-def index_into(db: sqlite3.Connection, table: str) -> dict[str, int]:
-    """Index the whole transcript into another table of the same shape, as far as it has places. Returns in how many messages each word
-    occurs."""
-    counts: Counter[str] = Counter()
-    columns = ", ".join(f"m.{column}" for column in COLUMNS.split(", "))
-    for place, *row in db.execute(f"SELECT place, {columns} FROM messages AS m JOIN places ON message = number ORDER BY place"):
-        found = message(row)
+def index_into(db: sqlite3.Connection, table: str) -> Iterator[tuple[int, set[str]]]:
+    """Index the whole transcript into another table of the same shape, as far as it has places. Gives the words at each place."""
+    for place, _, found in _placed(db, 0, 2**63 - 1):
         indexed = index_text(db, searchable(found.blocks))
         db.execute(f"INSERT INTO {table} (rowid, text, day) VALUES (?, ?, ?)", (place, indexed, day_words(found.at)))
-        counts.update(set(tokens(indexed)))
-    return dict(counts)
+        yield place, set(tokens(indexed))
+
+
+def words_at(db: sqlite3.Connection, first: int, last: int) -> list[tuple[int, int, str, set[str]]]:
+    """(place, number, id, words) of the messages at these places, in order."""
+    return [
+        (place, number, found.id, set(tokens(index_text(db, searchable(found.blocks)))))
+        for place, number, found in _placed(db, first, last)
+    ]
+
+
+def _placed(db: sqlite3.Connection, first: int, last: int) -> Iterator[tuple[int, int, Message]]:
+    columns = ", ".join(f"m.{column}" for column in COLUMNS.split(", "))
+    rows = db.execute(
+        f"SELECT place, number, {columns} FROM places CROSS JOIN messages AS m ON m.number = message WHERE place BETWEEN ? AND ?"
+        " ORDER BY place",
+        (first, last),
+    )
+    return ((place, number, message(row)) for place, number, *row in rows)
 
 
 def misplaced(db: sqlite3.Connection) -> list[str]:
