@@ -16,7 +16,7 @@ from clew.providers import Provider
 from clew.providers.auto import Automatic
 from clew.request import ToolSpec
 from clew.store import Person
-from clew.tools import notes, sessions
+from clew.tools import documents, notes, sessions
 from clew.transport import Transport
 
 LOCAL = ("web", "terminal")
@@ -44,7 +44,7 @@ def plugged(group: str) -> Iterator[Any]:
 def tool_specs(config: Config) -> list[ToolSpec]:
     """What a model is told of all tools, plug-ins' included."""
     noting = notes.specs() if config.agent.notes.enabled else []
-    return [*sessions.specs(), *noting, *(tool.spec for tool in plugged("clew.tools"))]
+    return [*sessions.specs(), *documents.specs(), *noting, *(tool.spec for tool in plugged("clew.tools"))]
 
 
 def projects_of(config: Config) -> dict[str, str]:
@@ -101,6 +101,12 @@ def people_of(config: Config) -> tuple[dict[str, Person], Person | None]:
         return people, Person("owner", "owner", None, free)
     people[owner.id] = replace(owner, identities=(*owner.identities, *free))
     return people, None
+
+
+def owner_of(config: Config) -> str:
+    """The id of the owner: the first one that is configured, else the one made up for this machine."""
+    configured, local_owner = people_of(config)
+    return local_owner.id if local_owner else next(each.id for each in configured.values() if each.role == "owner")
 
 
 def unix_user() -> str:

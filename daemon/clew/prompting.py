@@ -19,6 +19,7 @@ from clew.context.view import Rendered
 from clew.messages import Text
 from clew.model_call import TTL_SECONDS
 from clew.notes import Bounds, noted
+from clew.passages import Asked, Passages
 from clew.providers import Limits, PromptMessage, Provider, Request, ToolSpec
 from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json
 from clew.store import Claim, PromptState, Reader, Recalled, ViewRows
@@ -58,11 +59,19 @@ class Prompter:
     """Makes requests. Everything in them comes from rows and the config, so that a restart changes no byte."""
 
     def __init__(
-        self, store: SqliteStore, settings: Settings, recall: RecallProvider, tools: Sequence[ToolSpec], time: Time, zone: str
+        self,
+        store: SqliteStore,
+        settings: Settings,
+        recall: RecallProvider,
+        passages: Passages,
+        tools: Sequence[ToolSpec],
+        time: Time,
+        zone: str,
     ) -> None:
         self._store = store
         self._settings = settings
         self._recall = recall
+        self._passages = passages
         self._tools = tuple(tools)
         self._time = time
         self._zone_name = zone
@@ -78,7 +87,8 @@ class Prompter:
         return ZoneInfo(name), name
 
     async def decide(self, claim: Claim, rows: ViewRows, provider: Provider) -> Decided:
-        """The notes, and what recall gives for this turn: asked once, then fixed. A turn that was interrupted keeps what it had."""
+        """The notes, and what recall and documents give for this turn: asked once, then fixed. A turn that was interrupted keeps what it
+        had."""
         now = self._time.wall()
         state = rows.prompt
         if state.recall_turn == claim.turn:
@@ -101,6 +111,7 @@ class Prompter:
         if size > limit:
             log.warning("recall.failed", err=f"a block of {size} tokens, and {limit} are the most that fit the model's window")
             text = Appendix("", (), ())
+            size = 0
         shown = text.shown if isinstance(text, Appendix) else ()
         considered = text.considered if isinstance(text, Appendix) else ()
         quoted = {identifier for excerpt in shown for identifier in excerpt.ids}
@@ -108,7 +119,16 @@ class Prompter:
         decided = replace(
             state, recall=str(text), excerpts=excerpts_json(shown), recall_turn=claim.turn, compaction=compaction, last_call=now
         )
-        return Decided(decided, recalled)
+        return Decided(await self._with_documents(claim, asking, decided, warm=warm, limit=limit - size), recalled)
+
+    async def _with_documents(self, claim: Claim, asking: SessionView, state: PromptState, *, warm: bool, limit: int) -> PromptState:
+        """What of the documents stands behind what was recalled, in at most `limit` tokens."""
+        keep = warm and self._settings.recall.placement == "system"
+        try:
+            return await self._passages.decide(Asked(Where(str(claim.address)), asking.text, asking.previous, state, keep, limit))
+        except Exception as error:
+            log.warning("documents.failed", err=f"{type(error).__name__}: {error}")
+            return replace(state, documents="", passages="[]")  # whether what stood there may still be shown is not known either
 
     def _asking(self, claim: Claim, rows: ViewRows, keep: bool, limit: int, now: float) -> SessionView:
         said = [message for message in rows.messages if message.role == "user"]
@@ -153,7 +173,7 @@ class Prompter:
             notes=state.notes,
             summary=rows.compaction.text if rows.compaction else "",
             covered_line=covered(rows.compaction).line(zone) if rows.compaction and rows.compaction.text else "",
-            recall=state.recall,
+            recall=state.recalled,
             placement=self._settings.recall.placement,
         )
         return layout(parts, max_tokens=reply_tokens(provider, limits), ttl=provider.cache_ttl, cache_key=rows.session)
@@ -167,13 +187,13 @@ class Prompter:
         the system prompt, since other sessions' words are not to be summarised with this one's; where notes stand there that its own
         chat may not see, since it was taken up elsewhere; and where it does not fit.
         """
-        if provider.cache_ttl is None or (rows.prompt.recall and self._settings.recall.placement == "system"):
+        if provider.cache_ttl is None or (rows.prompt.recalled and self._settings.recall.placement == "system"):
             return None
         limits = await provider.limits()
         reader = await self._store.reader(rows.session)
         if rows.prompt.notes and not reader.scopes.issuperset(shown_scopes(rows.prompt.notes_key)):
             return None
-        request = self._request(reader, rows, demoted, replace(rows.prompt, recall=""), provider, limits)
+        request = self._request(reader, rows, demoted, replace(rows.prompt, recall="", documents=""), provider, limits)
         said = (*request.messages, PromptMessage("user", (Text(words),)))
         request = replace(request, messages=said, max_tokens=max_tokens, purpose="summary")
         made = chain(request, _account(provider))

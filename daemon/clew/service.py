@@ -14,7 +14,7 @@ import structlog
 
 from clew import __version__, commands
 from clew.agent import Agent
-from clew.assembly import LOCAL, build_transport, people_of, plugged, projects_of, sections, zone_name
+from clew.assembly import LOCAL, build_transport, owner_of, people_of, plugged, projects_of, sections, zone_name
 from clew.boundaries import Boundaries
 from clew.bus import Bus
 from clew.clock import Time, new_id
@@ -22,14 +22,18 @@ from clew.compactor import Compactor
 from clew.config import Config
 from clew.delivery import Delivering, Hints
 from clew.dispatcher import Dispatcher, Work
+from clew.documents.reading import Reader
 from clew.errors import ClewError
+from clew.fetching import Fetcher
 from clew.fitting import Fitting
 from clew.inbox import Door, access_line, decider, pairing_code
+from clew.library import Library, Watch
 from clew.lineup import Lineup, Lineups, made_of
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller
 from clew.outage import Outage
 from clew.owner import Owner
+from clew.passages import Passages
 from clew.prompting import Prompter
 from clew.providers import Provider
 from clew.recall import IndexRecall, RecallProvider
@@ -40,10 +44,10 @@ from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently, supervise
 from clew.threads import Threads
-from clew.tools import notes, sessions
+from clew.tools import documents, notes, sessions
 from clew.tools.runner import ToolRunner
 from clew.transport import Address, Host, Inbound, Part, Transport
-from clew.upkeep import Upkeep
+from clew.upkeep import Due, Upkeep
 
 log = structlog.get_logger()
 
@@ -119,10 +123,15 @@ class Service:
         self.providers = providers = lineup.own
         self.zone = zone = zone_name(config)
         store, agent = self.store, config.agent
-        tools = [*sessions.tools(store), *(notes.tools(store) if agent.notes.enabled else ()), *plugged("clew.tools")]
+        self.passages = Passages(store, config.docs.budget_chars)
+        self.library = Library(store, Reader(), Fetcher(), config.limits.attachment_bytes, self.time)
+        self.watch = Watch(store, self.library, owner_of(config), config.docs.paths, self.time)
+        noting = notes.tools(store) if agent.notes.enabled else []
+        tools = [*sessions.tools(store), *documents.tools(self.passages), *noting, *plugged("clew.tools")]
         self.tools = ToolRunner(tools, agent.approver, config.limits.tool_output_chars)
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics)
-        self.prompter = Prompter(store, agent, recall, [tool.spec for tool in self.tools.tools.values()], self.time, zone)
+        specs = [tool.spec for tool in self.tools.tools.values()]
+        self.prompter = Prompter(store, agent, recall, self.passages, specs, self.time, zone)
         self.compactor = Compactor(
             store,
             agent.compression,
@@ -216,7 +225,8 @@ class Service:
         for name in self.transports:
             if remote or name in LOCAL:
                 self._start(name)
-        self.upkeep = Upkeep(self.store, (lambda: self.compactor) if remote else None, self.time, self.metrics)
+        due = Due(lambda: self.compactor, lambda: self.watch) if remote else None
+        self.upkeep = Upkeep(self.store, due, self.time, self.metrics)
         loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
         background = [self._spawn(name, run) for name, run in loops.items()]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 
 from clew.clock import Time
 from clew.compactor import Compactor
+from clew.library import Watch
 from clew.metrics import Metrics
 from clew.store import Boundary
 from clew.store.sqlite import SqliteStore
@@ -23,20 +25,29 @@ AT_ONCE = 2
 """Background compactions that run side by side."""
 
 
-class Upkeep:
-    """Threads are compacted at their boundaries, expired cache entries go, the store's log is kept short, common words of long chats get
-    their lanes, gauges are brought up to date.
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Who carries out what is due: each gives the one that goes by the config of now."""
 
-    compactor: gives the one that goes by the config of now; None in a process that will soon end.
+    compactor: Callable[[], Compactor]
+    watch: Callable[[], Watch]
+
+
+class Upkeep:
+    """Threads are compacted at their boundaries, watched folders are looked at, expired cache entries go, the store's log is kept short,
+    common words of long chats get their lanes, gauges are brought up to date.
+
+    due: None in a process that will soon end.
     """
 
-    def __init__(self, store: SqliteStore, compactor: Callable[[], Compactor] | None, time: Time, metrics: Metrics) -> None:
+    def __init__(self, store: SqliteStore, due: Due | None, time: Time, metrics: Metrics) -> None:
         self._store = store
-        self._compactor = compactor
+        self._due = due
         self._time = time
         self._metrics = metrics
         self._compacting: set[asyncio.Task[None]] = set()
         self._lanes_from = 0
+        self._watching: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         try:
@@ -47,9 +58,12 @@ class Upkeep:
                     wait = await self._until_next()
                 await asyncio.sleep(wait)
         finally:
-            for task in self._compacting:
+            for task in self._working():
                 task.cancel()
             await self.settled()
+
+    def _working(self) -> list[asyncio.Task[None]]:
+        return [*self._compacting, *([self._watching] if self._watching else [])]
 
     async def _until_next(self) -> float:
         """Seconds until the next look."""
@@ -58,8 +72,8 @@ class Upkeep:
         return EVERY if due is None else min(max(due - now, SOONEST), EVERY)
 
     async def settled(self) -> None:
-        """Wait until the compactions that run have ended."""
-        await asyncio.gather(*self._compacting, return_exceptions=True)
+        """Wait until what was begun has ended."""
+        await asyncio.gather(*self._working(), return_exceptions=True)
 
     async def look(self) -> None:
         counts = await self._store.counts(self._time.wall())
@@ -72,11 +86,22 @@ class Upkeep:
         if counts["messages"] >= self._lanes_from:
             more = await self._store.make_lanes()
             self._lanes_from = 0 if more else counts["messages"] + LANES_EVERY
-        if self._compactor is not None and len(self._compacting) < AT_ONCE:
+        if self._due is None:
+            return
+        watch = self._due.watch()
+        if watch.due() and (self._watching is None or self._watching.done()):
+            self._watching = asyncio.create_task(self._watch(watch), name="documents.watch")
+        if len(self._compacting) < AT_ONCE:
             for boundary in await self._store.take_boundaries(self._time.wall(), AT_ONCE - len(self._compacting)):
-                task = asyncio.create_task(self._compact(self._compactor(), boundary), name=f"compact.{boundary.session}")
+                task = asyncio.create_task(self._compact(self._due.compactor(), boundary), name=f"compact.{boundary.session}")
                 self._compacting.add(task)
                 task.add_done_callback(self._compacting.discard)
+
+    async def _watch(self, watch: Watch) -> None:
+        try:
+            await watch.look()
+        except Exception as error:  # the documents stay as they are, and the next look tries again
+            log.warning("documents.failed", err=f"{type(error).__name__}: {error}")
 
     async def _compact(self, compactor: Compactor, boundary: Boundary) -> None:
         try:

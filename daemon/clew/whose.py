@@ -1,6 +1,6 @@
-"""Whose notes, or whose words, an operator means by a person, a project or a session."""
+"""Whose notes, documents or words an operator means by a person, a project or a session."""
 
-from clew.assembly import people_of
+from clew.assembly import owner_of, people_of
 from clew.config import Config
 from clew.context.notes import ScopeKind
 from clew.errors import NotFound, UsageError
@@ -28,6 +28,22 @@ async def whose(
     return Where(person=await _one(config, store, person), project=project)
 
 
+async def within(
+    config: Config, store: SqliteStore, *, person: str | None, project: str | None, session: str | None = None, address: str | None = None
+) -> Where | None:
+    """Where documents are looked for: at one of these, or None, everywhere, where none is named. Raises NotFound or UsageError."""
+    named = sum(each is not None for each in (person, project, session, address))
+    if named > 1:
+        raise UsageError("Name one of person, project, session and chat.")
+    if not named:
+        return None
+    if address is not None:
+        if not await store.sessions(address, 1):
+            raise NotFound(f"There is no chat {address!r}.")
+        return Where(address=address)
+    return await whose(config, store, "project" if project else "user", person=person, project=project, session=session)
+
+
 async def _check_project(config: Config, store: SqliteStore, project: str) -> None:
     if project in config.projects or (":" in project and await store.sessions(project, 1)):
         return
@@ -38,8 +54,7 @@ async def _check_project(config: Config, store: SqliteStore, project: str) -> No
 async def _one(config: Config, store: SqliteStore, person: str | None) -> str:
     if person is not None:
         return await known(config, store, person)
-    configured, local_owner = people_of(config)
-    return local_owner.id if local_owner else next(each.id for each in configured.values() if each.role == "owner")
+    return owner_of(config)
 
 
 async def known(config: Config, store: SqliteStore, person: str) -> str:

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "config": ("config", "Check, show and describe the configuration."),
     "session": ("session", "List, show, search, export, compact and delete sessions."),
     "memory": ("memory", "Show and change what is known beyond conversations."),
+    "docs": ("docs", "Documents that answers can rest on: add, list, remove and search them."),
     "cron": ("cron", "Scheduled prompts: list them, run one, see when they run and what became of it."),
     "access": ("access", "Who asked to talk to clew: list, approve, deny."),
     "outbox": ("outbox", "Replies that wait to be sent or could not be."),

@@ -38,7 +38,6 @@ NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("schedule", "*", "overlap"), ("skip",)),
     (("embeddings",), (None,)),
     (("transcriber",), (None,)),
-    (("docs", "paths"), ([],)),
     (("mcp_servers",), ({},)),
     (("budgets",), ({},)),
 )

@@ -267,7 +267,7 @@ class Job(Settings):
 
 
 class Docs(Settings):
-    """Documents that are read at start. `budget_chars` counts code points."""
+    """Documents: watched files and folders. `budget_chars` counts code points of the passages in a prompt."""
 
     paths: Annotated[tuple[str, ...], Field(max_length=1000)] = ()
     budget_chars: Annotated[int, Field(ge=0, le=100_000)] = 2000

@@ -207,7 +207,8 @@ class Recalled:
 class PromptState:
     """What stands in a session's prompt between turns. `excerpts` describes the recall block for the next decision (JSON).
 
-    notes_key, notes_version: what the notes are made of; notes_until: when the first of them expires.
+    notes_key, notes_version: what the notes are made of; notes_until: when the first of them expires. documents: the block of their
+    passages, which `passages` describes (JSON).
     """
 
     notes: str = ""
@@ -219,6 +220,13 @@ class PromptState:
     notes_key: str = ""
     notes_version: int = 0
     notes_until: float | None = None
+    documents: str = ""
+    passages: str = "[]"
+
+    @property
+    def recalled(self) -> str:
+        """What was recalled: of sessions, then of documents."""
+        return "\n\n".join(filter(None, (self.recall, self.documents)))
 
 
 @dataclass(frozen=True, slots=True)

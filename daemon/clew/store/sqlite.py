@@ -58,6 +58,8 @@ from clew.store import (
 )
 from clew.store.changes import Changes
 from clew.store.database import Database
+from clew.store.documents import verbs as documents
+from clew.store.documents.door import DocumentsDoor
 from clew.store.indexing import Indexer
 from clew.store.notes import Offer, offers
 from clew.store.notes import scopes as note_scopes
@@ -75,7 +77,7 @@ ROOM = 4 * 2**20
 class SqliteStore(Store):
     """One file. Open it with `open`, close it with `close` (its connections live in threads).
 
-    arrivals: there may be a turn to claim. deliveries: by transport, there may be something to send. notes: their verbs.
+    arrivals: there may be a turn to claim. deliveries: by transport, there may be something to send. notes, documents: their verbs.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer, known: Collection[str] = ()) -> None:
@@ -84,6 +86,7 @@ class SqliteStore(Store):
         self._index = index
         self._known = frozenset(known)
         self.notes = NotesDoor(database, self._known)
+        self.documents = DocumentsDoor(database, index, self._known)
         self._prefixes = PrefixCache()
         self._any = Changes()
         self.arrivals = Changes()
@@ -95,9 +98,12 @@ class SqliteStore(Store):
         index = Indexer(known)
         store = cls(path, await Database.open(path, now, index, read_only=read_only), index, known)
         if not read_only and not await store._db.read(index.is_current):
+            await store.documents.rebuild()
             await store._db.write(store._rebuild_index)
         if not read_only:
             await store.notes.prepare()
+            await store.documents.sweep()
+        await store.documents.look()
         await store._load_prefixes()
         return store
 
@@ -375,6 +381,7 @@ class SqliteStore(Store):
             before = note_scopes.machines_owner(db)
             people.sync(db, configured, local, now)
             note_scopes.hand_over(db, before, owner.id if owner else None)
+            documents.hand_over(db, before, owner.id if owner else None)
             jobs.sync(db, entries, now)
             note_scopes.sync_projects(db, projects)
 
@@ -489,9 +496,9 @@ class SqliteStore(Store):
         return await self._db.read(health.session_usage, session)
 
     async def check(self) -> list[str]:
-        """What is wrong with the file, in words: SQLite's own check, and the index against the transcript."""
+        """What is wrong with the file, in words: SQLite's own check, and the indexes against what they are made of."""
         problems = await self._db.read(health.check, self._index)
-        return problems or await self.notes.check()
+        return problems or [*await self.notes.check(), *await self.documents.check()]
 
     async def rebuild_index(self) -> rebuilding.Rebuilding:
         """Begin to build the search index anew, unless that is going on; `rebuild_some` goes on with it."""

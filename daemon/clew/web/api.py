@@ -16,6 +16,7 @@ from clew.threads import Pinned
 from clew.transport import Address
 from clew.web.auth import Door, by_socket, unknown_caller
 from clew.web.chat import PAGE, chat_id
+from clew.web.documents import Documents
 from clew.web.index import Index
 from clew.web.memory import Memory
 from clew.web.openapi import BASE, Call, Endpoint, document
@@ -176,6 +177,7 @@ class Api:
             *Memory(service).endpoints,
             *Search(service).endpoints,
             *Index(service).endpoints,
+            *Documents(service).endpoints,
         )
 
     def mount(self, app: web.Application) -> None:

@@ -1,0 +1,243 @@
+"""Documents in the store: taken in whole or not at all, found within their scope, gone without a trace."""
+
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from clew.context.chunks import Chunk
+from clew.context.documents import Found
+from clew.errors import NotFound, UsageError
+from clew.passages import Passages
+from clew.store import Person, documents
+from clew.store.documents import PIECE, Document, NewDocument, verbs
+from clew.store.notes import Where
+from clew.store.sqlite import SqliteStore
+from tests.unit.store_rows import NOW, PEOPLE, opened, turn
+
+ADA, BOB, GARDEN = Where(person="ada"), Where(person="bob"), Where(project="garden")
+ROSES = Chunk("Watering › Roses", "Roses want water in the morning, never at noon.")
+TOMATOES = Chunk("Watering › Tomatoes", "Tomatoes want water every day.")
+KEY = "hunter2-is-a-secret"
+
+
+async def put(store: SqliteStore, *chunks: Chunk, source: str = "/docs/garden.md", scope: str = "user:ada", digest: str = "1") -> Document:
+    new = NewDocument(source, source.rpartition("/")[2], "The garden", "markdown", digest, 100)
+    return await store.documents.put(scope, new, chunks, NOW)
+
+
+async def search(store: SqliteStore, text: str, where: Where | None = None, limit: int = 10) -> list[Found]:
+    return await Passages(store, 2000).search(where, text, limit)
+
+
+async def texts(store: SqliteStore, text: str, where: Where | None = None) -> list[str]:
+    return [each.passage.text for each in await search(store, text, where)]
+
+
+@pytest.mark.asyncio
+async def test_a_document_is_found_by_its_words_headings_and_name_and_cited_by_them(tmp_path: Path) -> None:  # P41
+    async with opened(tmp_path) as store:
+        document = await put(store, ROSES, TOMATOES)
+        assert (document.name, document.scope, document.chunks, document.added) == ("garden.md", "user:ada", 2, NOW)
+        [found] = await search(store, "roses at noon", ADA)
+        assert found.passage.cited == "[garden.md, Watering › Roses]"
+        assert found.why == ("roses", "noon")
+        assert found.score == 1.0
+        assert len(await texts(store, "watering", ADA)) == 2
+        assert len(await texts(store, "garden.md", ADA)) == 2
+        assert await texts(store, "bicycle", ADA) == []
+        assert await texts(store, "Watered tomato", ADA) == [TOMATOES.text, ROSES.text]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "query", ["", "   ", '"', "C++ AND NOT NEAR(", "don't *", "水やり", "🌹", "x" * 5000, "\0\ud800", "scope1", "name:"]
+)
+async def test_any_text_may_be_asked(tmp_path: Path, query: str) -> None:  # P41, P35
+    async with opened(tmp_path) as store:
+        await put(store, ROSES, Chunk("", "水やりは朝に C++ 🌹"))
+        found = await texts(store, query, ADA)
+        assert (found == ["水やりは朝に C++ 🌹"]) == (query in ("水やり", "🌹", "C++ AND NOT NEAR("))
+
+
+@pytest.mark.asyncio
+async def test_whose_a_document_is_is_part_of_the_query(tmp_path: Path) -> None:  # P41, P33
+    async with opened(tmp_path) as store:
+        await store.sync(PEOPLE, None, [], NOW, {"desk:team": "garden"})
+        await put(store, ROSES)
+        await put(store, TOMATOES, scope="project:garden")
+        await turn(store, "m1", "hello", "yes")
+        await turn(store, "m2", "hello", "yes", "team", sender="ada", direct=False)
+        assert await texts(store, "water", ADA) == [ROSES.text]
+        assert await texts(store, "water", BOB) == []
+        assert await texts(store, "water", GARDEN) == [TOMATOES.text]
+        assert await texts(store, "water", Where(address="desk:ada")) == [ROSES.text]
+        assert await texts(store, "water", Where(address="desk:team")) == [TOMATOES.text]
+        assert await texts(store, "water", Where(address="desk:nobody")) == []
+        assert sorted(await texts(store, "water")) == [ROSES.text, TOMATOES.text]
+        assert [each.scope for each in await store.documents.listing(None, 10)] == ["project:garden", "user:ada"]
+        assert [each.scope for each in await store.documents.listing(ADA, 10)] == ["user:ada"]
+        # What is asked for by its meaning is held to the same scope.
+        ids = [each.passage.id for each in await search(store, "water")]
+        looked = await store.documents.look_up(BOB, ["water"], 10, nearest=ids, shown=ids)
+        assert (looked.passages, looked.visible, looked.total) == ({}, frozenset(), 0)
+        looked = await store.documents.look_up(ADA, ["water"], 10, nearest=ids, shown=ids)
+        assert len(looked.passages) == len(looked.visible) == looked.total == 1
+
+
+@pytest.mark.asyncio
+async def test_how_often_others_use_a_word_says_nothing(tmp_path: Path) -> None:  # P41, P33
+    async with opened(tmp_path) as store:
+        await put(store, ROSES)
+        before = await search(store, "roses water", ADA)
+        await put(store, *[Chunk("", f"roses {number}") for number in range(50)], scope="user:bob")
+        assert await search(store, "roses water", ADA) == before
+
+
+@pytest.mark.asyncio
+async def test_a_changed_document_takes_the_place_of_the_old_one_under_its_id(tmp_path: Path) -> None:  # P41
+    async with opened(tmp_path) as store:
+        old = await put(store, ROSES)
+        new = await put(store, TOMATOES, digest="2")
+        assert (new.id, new.hash) == (old.id, "2")
+        assert await texts(store, "water", ADA) == [TOMATOES.text]
+        assert await store.documents.there("user:ada", "/docs/garden.md") == new
+        assert await store.documents.listing(None, 10) == [new]
+        assert await store.check() == []
+
+
+@pytest.mark.asyncio
+async def test_of_a_removed_document_nothing_is_left(tmp_path: Path) -> None:  # P41
+    async with opened(tmp_path) as store:
+        document = await put(store, *[Chunk("", f"needle {number}") for number in range(2 * PIECE + 1)])
+        await put(store, ROSES, source="/docs/roses.md")
+        assert len(await texts(store, "needle")) == 10
+        await store.documents.remove([document.id])
+        assert await texts(store, "needle") == []
+        assert not store.documents.empty
+        with pytest.raises(NotFound):
+            await store.documents.find(document.id)
+        assert await store.check() == []
+    with sqlite3.connect(tmp_path / "clew.db") as db:
+        assert db.execute("SELECT count(*) FROM chunks").fetchone() == (1,)
+        assert db.execute("SELECT count(*) FROM documents").fetchone() == (1,)
+        assert db.execute("SELECT count(*) FROM chunks_fts WHERE chunks_fts MATCH 'needle'").fetchone() == (0,)
+    db.close()
+
+
+@pytest.mark.asyncio
+async def test_a_document_that_is_not_whole_is_seen_by_nobody_and_goes_at_the_next_start(tmp_path: Path) -> None:  # P41, P48
+    async with opened(tmp_path) as store:
+        old = await put(store, ROSES)
+        new = NewDocument("/docs/garden.md", "garden.md", "", "markdown", "2", 100)
+        number = await store._db.write(verbs.begin, "user:ada", new, 2, NOW)
+        await store._db.write(verbs.fill, number, [(TOMATOES, "garden md", "tomatoes want water every day")])
+        assert await texts(store, "water", ADA) == [ROSES.text]
+        assert await store.documents.listing(None, 10) == [old]
+    async with opened(tmp_path) as store:
+        assert await texts(store, "water", ADA) == [ROSES.text]
+        assert await store.check() == []
+    with sqlite3.connect(tmp_path / "clew.db") as db:
+        assert db.execute("SELECT count(*) FROM chunks").fetchone() == (1,)
+    db.close()
+
+
+@pytest.mark.asyncio
+async def test_there_are_at_most_so_many_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verbs, "MOST_DOCUMENTS", 2)
+    async with opened(tmp_path) as store:
+        await put(store, ROSES)
+        await put(store, ROSES, source="/b.md")
+        with pytest.raises(UsageError, match="2 documents already"):
+            await put(store, ROSES, source="/c.md")
+        assert len(await store.documents.listing(None, 10)) == 2
+
+
+@pytest.mark.asyncio
+async def test_a_document_is_named_by_id_its_beginning_or_its_source(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        document = await put(store, ROSES)
+        for key in (document.id, document.id[:6], "/docs/garden.md"):
+            assert await store.documents.find(key) == document
+        for key in ("", document.id[:2], "garden", "%"):
+            with pytest.raises(NotFound):
+                await store.documents.find(key)
+        other = await put(store, ROSES, scope="project:garden")
+        with pytest.raises(UsageError, match=f"{document.id}|{other.id}"):
+            await store.documents.find("/docs/garden.md")
+
+
+@pytest.mark.asyncio
+async def test_secrets_are_stored_neither_in_pieces_nor_in_the_index(tmp_path: Path) -> None:  # P41, P19
+    told = Chunk(f"Key {KEY}", f"The password is Tr0ub4dor&3x and the key {KEY}; roses are red.")
+    store = await SqliteStore.open(tmp_path / "clew.db", NOW, known=[KEY])
+    try:
+        await put(store, told, source=f"/docs/{KEY}.md")
+        [found] = await search(store, "roses")
+        assert "roses are red" in found.passage.text
+        assert await texts(store, "Tr0ub4dor") == []
+        assert await texts(store, KEY) == []
+        assert await store.check() == []
+    finally:
+        await store.close()
+    content = (tmp_path / "clew.db").read_bytes()
+    assert b"Tr0ub4dor" not in content
+    # Its source is where it is, so that it can be told and removed.
+    assert content.count(KEY.encode()) == content.count(f"/docs/{KEY}.md".encode())
+
+
+@pytest.mark.asyncio
+async def test_what_becomes_known_as_a_secret_leaves_the_pieces_at_the_next_start(tmp_path: Path) -> None:  # P41, P19
+    async with opened(tmp_path) as store:
+        await put(store, Chunk("", f"roses {KEY}"))
+        assert await texts(store, KEY) != []
+    store = await SqliteStore.open(tmp_path / "clew.db", NOW, known=[KEY])
+    try:
+        [text] = await texts(store, "roses")
+        assert KEY not in text
+        assert await texts(store, KEY) == []
+        assert await store.check() == []
+    finally:
+        await store.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE chunks SET text = 'sunflowers'", "lacks words of them, for instance sunflow"),
+        ("DELETE FROM chunks_fts", "lacks words of them"),
+        ("INSERT INTO chunks_fts (rowid, name, text, scope) VALUES (99, '', 'cactus', 'scope1')", "holds words that they do not"),
+        ("UPDATE chunks_fts SET scope = 'scope2'", "holds words that they do not, for instance scope2"),
+        ("DELETE FROM chunks", "1 documents are not whole"),
+        ("UPDATE chunks SET text = CAST(x'ff' AS TEXT)", "1 pieces of documents cannot be read"),
+    ],
+)
+async def test_a_check_finds_an_index_that_differs(tmp_path: Path, statement: str, said: str) -> None:  # P41
+    async with opened(tmp_path) as store:
+        await put(store, ROSES)
+        assert await store.check() == []
+    with sqlite3.connect(tmp_path / "clew.db") as db:
+        db.execute("PRAGMA foreign_keys = OFF")
+        db.execute(statement)
+    db.close()
+    async with opened(tmp_path) as store:
+        assert said in "; ".join(await store.check())
+        with suppress(UsageError):
+            await search(store, "roses")  # what is damaged hides nothing else
+
+
+@pytest.mark.asyncio
+async def test_documents_of_the_machines_owner_become_those_of_the_one_the_config_names(tmp_path: Path) -> None:
+    async with opened(tmp_path) as store:
+        await store.sync({}, Person("owner", "owner"), [], NOW)
+        await put(store, ROSES, scope="user:owner")
+        await store.sync({"ada": Person("ada", "owner")}, None, [], NOW)
+        assert await texts(store, "roses", ADA) == [ROSES.text]
+
+
+def test_bounds_are_what_the_page_says() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "documents.md").read_text()
+    for bound in (documents.MOST_DOCUMENTS, documents.MOST_CHUNKS):
+        assert f"{bound:,}" in page
