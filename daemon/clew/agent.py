@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from clew import scheduled
 from clew.boundaries import Boundaries
 from clew.clock import Time
 from clew.compactor import CompactFull
@@ -112,26 +113,37 @@ class Agent:
         self._stops = stops
         self._told: set[str] = set()  # sessions of which the owner knows that nothing is summarised
 
-    async def run(self, claim: Claim) -> None:
-        """Run a turn to its end. Cancelled, it stays as it is stored and is resumed after a restart."""
+    async def run(self, claim: Claim) -> tuple[Outcome, str] | None:
+        """Run a turn to its end: how it ended, and what was said. Cancelled, it stays as it is stored and is resumed after a restart.
+
+        None: somebody else has it.
+        """
         started = self._time.steady()
         stop = self._stops[claim.turn]
         log.info("turn.started", resumed=claim.resumed, kind=claim.kind)
-        self._show(claim.address, Typing(_newest(claim)))
+        self._hint(claim, Typing(_newest(claim)))
         try:
             rows = claim.rows or await self._store.view(claim.session)
             turn = _Turn(claim, TurnView.of(claim, rows, stop), Decided(rows.prompt), stop)
             outcome, text = await self._ended(turn)
             outcome = replace(outcome, boundary=self._boundaries.at_end(turn.view, text if outcome.state == "done" else None))
-            said = replies(turn.claim, text, self._plan)
+            if claim.kind == "job":
+                outcome, text = scheduled.ending(claim, outcome, text)
+            said = replies(turn.claim, text, self._plan) if text else []
             await patiently(lambda: self._store.finish(turn.claim, outcome, said, self._time.wall()))
         except LeaseLost:
             log.info("turn.lost")
-            return
+            return None
         self._report(outcome, turn.spent.calls, self._time.steady() - started)
         if not self._fitting.tries(turn.view) and claim.session not in self._told:
             self._told.add(claim.session)
             await self._warn(f"compaction/{claim.session}", SUMMARISER_FAILS.format(claim.session, claim.address), None)
+        return outcome, text
+
+    def _hint(self, claim: Claim, event: Typing | Preview) -> None:
+        """Show somebody who waits that something comes. For a job nobody waits, and it may come to nothing."""
+        if claim.kind != "job":
+            self._show(claim.address, event)
 
     async def _ended(self, turn: _Turn) -> tuple[Outcome, str]:
         try:
@@ -139,6 +151,8 @@ class Agent:
                 await self._settle_interrupted(turn)
             outcome, text = await self._loop(turn)
         except Stopped:
+            if turn.stop.reason:
+                return Outcome("failed", self._step(turn), turn.stop.reason), f"I stopped: {turn.stop.reason}."
             text = "Stopped."
             outcome = Outcome("stopped", self._step(turn, (self._said(turn, (Text(text),), {"stopped": True}),)))
         except CompactFull as full:
@@ -149,8 +163,6 @@ class Agent:
             if error.kind in OWNERS_BUSINESS:
                 await self._warn(f"provider/{error.kind}", f"My model cannot be used until you mend it: {error}", turn.claim.address)
             outcome = Outcome("failed", self._step(turn), f"{error.kind}: {error}")
-        if outcome.state == "failed" and (job := turn.claim.items[-1].job if turn.claim.items else None):
-            text = f"The scheduled prompt {job} was not answered. {text}"
         return outcome, text
 
     async def _loop(self, turn: _Turn) -> tuple[Outcome, str]:
@@ -239,7 +251,8 @@ class Agent:
         claim = turn.claim
         zone, name = self._prompter.zone(claim)
         after = turn.view.rows.to_seq
-        return ToolContext(claim.session, claim.turn, str(claim.address), claim.person, after, zone, name, self._time.wall())
+        now, scheduled_run = self._time.wall(), claim.kind == "job"
+        return ToolContext(claim.session, claim.turn, str(claim.address), claim.person, after, zone, name, now, scheduled_run)
 
     # The model ---------------------------------------------------------------------------------------------------
 
@@ -273,7 +286,7 @@ class Agent:
         marks = await self._prompter.marked(made.chain, provider)
 
         async def spoken(text: str, words: str) -> None:
-            self._show(turn.claim.address, Preview(turn.claim.turn, text, words, _newest(turn.claim)))
+            self._hint(turn.claim, Preview(turn.claim.turn, text, words, _newest(turn.claim)))
 
         return await self._caller.call(
             provider,

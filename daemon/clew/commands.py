@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from clew import recall, why
+from clew import jobs_command, recall, why
 from clew.compacted import entry_line, short, told
 from clew.compactor import Compactor, Outcome
 from clew.context.notes import Notes, ScopeKind
@@ -16,7 +16,7 @@ from clew.messages import Message
 from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.stopping import Stop
-from clew.store import Claim, Effect, PersonRole, Scope
+from clew.store import Claim, Effect, JobEffect, PersonRole, Scope
 from clew.store.notes import By, DropEntity, DropPreference, NoteEffect, PutPreference, Where
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
@@ -39,7 +39,7 @@ class Answer:
 
     text: str
     new_session: bool = False
-    effects: tuple[Effect | NoteEffect, ...] = ()
+    effects: tuple[Effect | NoteEffect | JobEffect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +273,12 @@ def _noted(notes: Notes) -> str:
     return "\n".join(_some(lines)) or "Nothing is noted here."
 
 
+async def _jobs(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    zone = (claim.direct and claim.person and claim.person.timezone) or rooms.zone
+    said = await jobs_command.answer(rooms.store, claim, rest, zone)
+    return Answer(said.text, effects=said.effects)
+
+
 COMMANDS = {
     "/help": Command("/help", "this list", _help),
     "/new": Command("/new", "begin a new conversation; the old one stays searchable", _new),
@@ -285,6 +291,7 @@ COMMANDS = {
     "/recall": Command("/recall QUERY", "find what was said earlier, here and in your other conversations", _recall),
     "/why": Command("/why [id]", "what was recalled for a message, and why: the one replied to, else the newest", _why),
     "/memory": Command("/memory [set KEY VALUE | clear NAME | history | undo]", "what is known here beyond this conversation", _memory),
+    "/jobs": Command(jobs_command.USAGE, "your jobs, and those that speak here: when each is due, and what became of it", _jobs),
     "/stop": Command("/stop", "stop the reply that is being written", None),
 }
 

@@ -11,8 +11,9 @@ from clew.agent import Agent, Plan, replies
 from clew.bus import LiveEvent, Replied
 from clew.clock import Time
 from clew.errors import NotFound, StoreError, UsageError
+from clew.running import Runs
 from clew.stopping import Stop, Stopped
-from clew.store import Claim, LeaseLost, Outcome
+from clew.store import Claim, LeaseLost, Outcome, Room
 from clew.store.sqlite import SqliteStore
 from clew.supervise import STORE_WAIT, patiently, unless_lasting
 from clew.transport import Address
@@ -30,6 +31,7 @@ a steady load it would never run otherwise."""
 ATTEMPTS = 5
 """Starts of a turn after which its message is given up."""
 STOPPED = "Stopped. The conversation is as it was."
+FULL, EVERYTHING = Room(people=False, jobs=False), Room()
 BROKEN = "Something went wrong inside me; it is in the log of whoever runs me. Your message is stored."
 
 Show = Callable[[Address, LiveEvent], None]
@@ -38,12 +40,20 @@ Show = Callable[[Address, LiveEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What turns are run with; it changes as a whole. merging: transports whose waiting messages are answered together."""
+    """What turns are run with; it changes as a whole. merging: transports whose waiting messages are answered together.
+
+    turns_at_once: of people; jobs have a quarter of that beside it, so that no job keeps a person waiting.
+    """
 
     agent: Agent
+    runs: Runs
     rooms: commands.Rooms
     merging: frozenset[str]
     turns_at_once: int
+
+    @property
+    def jobs_at_once(self) -> int:
+        return max(self.turns_at_once // 4, 1)
 
 
 class Dispatcher:
@@ -91,9 +101,9 @@ class Dispatcher:
         return 0
 
     async def _start_all(self) -> None:
-        while len(self._tasks) < self._work.turns_at_once:
+        while (room := self._room()) != FULL:
             waited = self._time.steady() - self._begun >= RISKY_WAITS
-            claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._work.merging, risky_first=waited)
+            claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._work.merging, risky_first=waited, room=room)
             if claim is None:
                 return
             self._stops[claim.turn] = stop = Stop()
@@ -105,7 +115,13 @@ class Dispatcher:
             if not claim.more:
                 return
 
+    def _room(self) -> Room:
+        jobs = sum(claim.kind == "job" for claim in self._tasks.values())
+        return Room(len(self._tasks) - jobs < self._work.turns_at_once, jobs < self._work.jobs_at_once)
+
     def _ended(self, task: asyncio.Task[None]) -> None:
+        if self._room() != EVERYTHING:
+            self._store.arrivals.tell()  # somebody may wait for the place
         del self._stops[self._tasks.pop(task).turn]
         if not task.cancelled() and (error := task.exception()):
             self._failure = error
@@ -136,7 +152,9 @@ class Dispatcher:
     async def _handle(self, claim: Claim, work: Work) -> None:
         if claim.attempts > ATTEMPTS:
             await self._give_up(claim, f"it was interrupted {ATTEMPTS} times")
-        elif claim.kind in ("message", "job"):
+        elif claim.kind == "job":
+            await work.runs.run(claim)
+        elif claim.kind == "message":
             await work.agent.run(claim)
         elif claim.kind == "command":
             await self._command(claim, work)

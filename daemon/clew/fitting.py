@@ -34,7 +34,8 @@ class TurnView:
 
     ratios: as they were when it began, so that nothing is measured differently within it. stop: set when somebody stops the turn.
     failed: a compaction came to nothing. tokens, threshold: size of its last request to the session's own model, and the mark above
-    which that is compacted.
+    which that is compacted. local: rows that are one line in this turn alone: those of a run that goes on from its chat's session, which
+    is compacted in its place.
     """
 
     claim: Claim
@@ -45,11 +46,17 @@ class TurnView:
     failed: bool = False
     tokens: int = 0
     threshold: int = 0
+    local: set[str] = field(default_factory=set)
     _rendered: tuple[int, view.Window] | None = field(default=None)  # of how many messages it was made, and it
 
     @classmethod
     def of(cls, claim: Claim, rows: ViewRows, stop: Stop) -> "TurnView":
         return cls(claim, rows, list(rows.messages), rows.ratios, stop)
+
+    @property
+    def thread(self) -> str:
+        """The session that is compacted: the one that a run goes on from, else the turn's own."""
+        return self.rows.base or self.claim.session
 
     @property
     def window(self) -> view.Window:
@@ -62,7 +69,14 @@ class TurnView:
         """The window, with some more rows shortened. Thinking is bound to what stood in front of it: a compaction ends it."""
         compaction = self.rows.compaction
         turn = "" if compaction and compaction.created >= self.claim.started else self.claim.turn
-        return view.window(self.messages, turn, self.rows.shortened.union(shorten))
+        return view.window(self.messages, turn, self.rows.shortened.union(shorten, self.local))
+
+    def own(self, rows: Collection[str]) -> tuple[list[str], tuple[str, ...]]:
+        """Of these rows (those of this run, which are shortened for it alone, and those of the thread that is compacted)."""
+        if self.rows.base is None:
+            return [], tuple(rows)
+        mine = {message.id for message in self.messages if message.turn == self.claim.turn}
+        return [row for row in rows if row in mine], tuple(row for row in rows if row not in mine)
 
     def reread(self, rows: ViewRows) -> None:
         self.rows, self.messages, self._rendered = rows, list(rows.messages), None
@@ -107,7 +121,7 @@ class Fitting:
         if not settings.enabled or turn.failed or not self._compactor.tries(turn.rows):
             return
         cut = count_cut(turn.window.messages, settings.count_mark, settings.kept_messages, turn.claim.first_seq, turn.rows.hold_seq)
-        if cut is not None and turn.claim.session not in self._compactor.running:  # else it is being done, and what still fits may wait
+        if cut is not None and turn.thread not in self._compactor.running:  # else it is being done, and what still fits may wait
             await self._compact(turn, "count", cut)
         elif first and turn.rows.prompt.last_call and is_cold(turn.rows.prompt, self._own, self._time.wall()):
             await self._shorten_cold(turn)
@@ -174,7 +188,7 @@ class Fitting:
 
     @staticmethod
     def _shortenings(turn: TurnView, messages: tuple[Rendered, ...], ratio: float) -> list[Shortening]:
-        found = shortenings(messages, turn.rows.shortened, turn.rows.pins, turn.claim.turn)
+        found = shortenings(messages, turn.rows.shortened.union(turn.local), turn.rows.pins, turn.claim.turn)
         return [replace(each, saved=int(each.saved * ratio)) for each in found]
 
     async def _trimmed(
@@ -196,20 +210,23 @@ class Fitting:
         found = await asyncio.to_thread(shortenings, messages, turn.rows.shortened, turn.rows.pins, turn.claim.turn)
         found = [each for each in found if each.index < last]
         if found and sum(each.saved for each in found) * COLD_SHARE >= sum(map(message_tokens, messages)):
-            await self._compactor.shorten(turn.claim.session, "cold", [each.row for each in found])
+            await self._compactor.shorten(turn.thread, "cold", [each.row for each in found])
             turn.reread(await self._store.view(turn.claim.session))
 
     async def _carry_out(self, turn: TurnView, plan: Plan, trigger: Trigger, *, extract: bool) -> None:
+        mine, theirs = turn.own(plan.shorten)
+        turn.local.update(mine)
         if plan.cut is None:
-            await self._compactor.shorten(turn.claim.session, trigger, plan.shorten)
+            if theirs:
+                await self._compactor.shorten(turn.thread, trigger, theirs)
             turn.reread(await self._store.view(turn.claim.session))
         elif extract or not turn.failed:
-            await self._compact(turn, trigger, plan.cut, plan.shorten, extract=extract)
+            await self._compact(turn, trigger, plan.cut, theirs, extract=extract)
 
     async def _compact(self, turn: TurnView, trigger: Trigger, cut: Cut, shorten: tuple[str, ...] = (), *, extract: bool = False) -> None:
         payer = turn.claim.person.id if turn.claim.person else ""
         outcome = await self._compactor.compact(
-            turn.claim.session, trigger, cut=cut, shorten=shorten, payer=payer, extract=extract, stop=turn.stop
+            turn.thread, trigger, cut=cut, shorten=shorten, payer=payer, extract=extract, stop=turn.stop
         )
         turn.failed |= outcome.state != "done"
         turn.reread(await self._store.view(turn.claim.session))

@@ -1,47 +1,36 @@
-"""Scheduled prompts: from the clock to the inbox. `jobs.next_at` is the only state; APScheduler merely wakes us."""
+"""Jobs, from the clock to the inbox. `jobs.next_at` is the only state; APScheduler merely wakes us."""
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
-from apscheduler.triggers.base import BaseTrigger
 
 from clew.clock import Time
 from clew.config import Job as Entry
-from clew.errors import NotFound
 from clew.metrics import Metrics
-from clew.store import Job
+from clew.store import Job, JobEffect
 from clew.store.sqlite import SqliteStore
 from clew.supervise import supervise, unless_lasting
-from clew.timetable import ON_TIME, newest, plan, upcoming
+from clew.timetable import LONGEST_PAUSE, delay, newest, plan, upcoming
 from clew.transport import Address
 
 log = structlog.get_logger()
 
 LOOK = 30.0
 """Seconds, of a clock that never jumps, between looks at the jobs whatever the timers say: clocks are set and machines sleep."""
+SOONEST = 0.05
+"""Seconds between two looks at least."""
 NEW_AT = 3600.0
 """Seconds by which the `at` of a new entry without `grace` may have passed and still run."""
-
-
-class _Waking(BaseTrigger):  # type: ignore[misc]  # apscheduler has no types
-    """Wakes at a job's next instants. APScheduler's own CronTrigger misses midnight after a spring change and doubles in autumn."""
-
-    def __init__(self, entry: Entry, zone: str, first: float | None) -> None:
-        self._entry = entry
-        self._zone = zone
-        self._first = first
-
-    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime | None:
-        instant = self._first if previous is None else next(upcoming(self._entry, previous.timestamp(), self._zone), None)
-        return None if instant is None else datetime.fromtimestamp(instant, UTC)
+OVERLAPS = "the run before it was still going on"
+LATE = "nothing ran when it was due"
 
 
 class Scheduler:
-    """Fires jobs. `zone`: for entries that name none; `fired`: told of every run that began."""
+    """Fires jobs. `zone`: for entries that name none; entries: those of the config."""
 
     def __init__(self, store: SqliteStore, time: Time, zone: str, metrics: Metrics, entries: Sequence[Entry]) -> None:
         self._store = store
@@ -51,6 +40,7 @@ class Scheduler:
         self._entries = tuple(entries)
         self._timers = AsyncIOScheduler(timezone=UTC)
         self._looking: asyncio.Task[None] | None = None
+        self._firing = asyncio.Lock()
 
     def jobs(self, now: float) -> list[Job]:
         """The jobs of the config as they are stored; one whose entry changed begins its clock anew."""
@@ -68,19 +58,17 @@ class Scheduler:
         return instant
 
     async def start(self) -> None:
-        for job in await self._store.jobs():
-            trigger = _Waking(Entry.model_validate_json(job.spec), self._zone, job.next_at)
-            # The default grace of one second would drop a wake-up on a busy machine.
-            self._timers.add_job(self._wake, trigger, id=job.name, misfire_grace_time=None, coalesce=True)
         self._timers.start()
+        self._be_woken(await self._store.jobs(), self._time.wall())
         self._looking = asyncio.create_task(supervise("scheduler", self._look), name="scheduler")
         self._looking.add_done_callback(_seen)
 
     async def _look(self) -> None:
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(2 * SOONEST)
         while True:
+            seen = self._store.jobs_changed.version
             await self._wake()
-            await asyncio.sleep(LOOK)
+            await self._store.jobs_changed.wait(seen, LOOK)
 
     async def _wake(self) -> None:
         with unless_lasting():  # what is due now is due at the next look too
@@ -93,19 +81,33 @@ class Scheduler:
             self._looking.cancel()
 
     async def fire_due(self) -> None:
-        """Put every run that is due into its chat's lane."""
-        now = self._time.wall()
-        for job in await self._store.jobs():
-            if not job.enabled or job.next_at is None:
-                continue
-            if job.next_at > now:
-                await self._mind_the_clock(job, job.next_at, now)
-            else:
-                await self._fire(job, job.next_at, now)
+        """Put every run that is due into its job's lane, and be woken for the next."""
+        async with self._firing:
+            now = self._time.wall()
+            for job in await self._store.jobs():
+                if job.enabled and job.next_at is not None:
+                    await self._look_at(job, Entry.model_validate_json(job.spec), job.next_at, now)
+            self._be_woken(await self._store.jobs(), self._time.wall())
 
-    async def _mind_the_clock(self, job: Job, next_at: float, now: float) -> None:
+    def _be_woken(self, jobs: Sequence[Job], now: float) -> None:
+        due = [job.next_at + self._delay(job, job.next_at) for job in jobs if job.enabled and job.next_at is not None]
+        if not due or not self._timers.running:
+            return
+        at = datetime.now(UTC) + timedelta(seconds=min(max(min(due) - now, SOONEST), 2 * LOOK))
+        # The default grace of one second would drop a wake-up on a busy machine.
+        self._timers.add_job(self._wake, "date", run_date=at, id="next", replace_existing=True, misfire_grace_time=None)
+
+    def _delay(self, job: Job, instant: float) -> float:
+        return delay(job.name, instant, Entry.model_validate_json(job.spec).jitter)
+
+    async def _look_at(self, job: Job, entry: Entry, next_at: float, now: float) -> None:
+        if next_at > now:
+            await self._mind_the_clock(job, entry, next_at, now)
+        elif next_at + delay(job.name, next_at, entry.jitter) <= now:
+            await self._fire(job, entry, next_at, now)
+
+    async def _mind_the_clock(self, job: Job, entry: Entry, next_at: float, now: float) -> None:
         """Where the clock went back, take the instants in between for what they are: still to come."""
-        entry = Entry.model_validate_json(job.spec)
         if entry.every is not None:
             nearest: float | None = now + (next_at - now) % entry.every if next_at > now + entry.every else None
         else:
@@ -113,36 +115,41 @@ class Scheduler:
         if nearest is not None and nearest < next_at:
             await self._store.set_job_back(job.name, nearest)
 
-    async def _fire(self, job: Job, first: float, now: float) -> None:
-        entry = Entry.model_validate_json(job.spec)
+    async def _fire(self, job: Job, entry: Entry, first: float, now: float) -> None:
         due, following = await asyncio.to_thread(self._since, entry, first, now)
         runs, missed = plan(due, now, entry)
-        if runs and entry.overlap == "skip" and await self._store.job_runs(job.name):
-            runs, missed = [], sorted([*missed, *runs])
+        note = LATE
+        if runs and (reason := await self._hindrance(job, entry, now)):
+            runs, missed, note = [], sorted([*missed, *runs]), reason
         if missed:
-            log.warning("cron.missed", job=job.name, instants=len(missed), newest=_stamp(missed[-1]))
+            log.warning("cron.missed", job=job.name, instants=len(missed), newest=_stamp(missed[-1]), reason=note)
             self._metrics.cron_runs.labels(job.name, "missed").inc(len(missed))
-            await self._store.missed(job.name, missed, runs[0] if runs else following, now)
+            await self._store.missed(job.name, missed, runs[0] if runs else following, now, note)
         for run, after in zip(runs, [*runs[1:], following], strict=False):  # no runs: nothing follows
-            text = entry.prompt or ""
-            if now - run > ON_TIME:
-                text = f"{text}\n\n(This was due at {_stamp(run)} and runs late.)"
-            if await self._store.fire(job.name, run, after, now, text, Address.parse(entry.deliver_to)):
+            to = Address.parse(entry.deliver_to)
+            if await self._store.fire(job.name, run, after, now, entry.prompt or "", to, entry.session):
                 log.info("cron.fired", job=job.name, instant=_stamp(run))
                 self._metrics.cron_runs.labels(job.name, "fired").inc()
 
-    def _since(self, entry: Entry, first: float, now: float) -> tuple[list[float], float | None]:
-        """(the instants from `first` until now, the one after that). After a long absence they are many, so not on the loop."""
-        due = [first, *newest(takewhile(lambda instant: instant <= now, upcoming(entry, first, self._zone)))]
-        return due, next((instant for instant in upcoming(entry, due[-1], self._zone) if instant > now), None)
+    async def _hindrance(self, job: Job, entry: Entry, now: float) -> str:
+        """Why a job does not run now though it is due, empty if it does."""
+        if job.rests_until is not None and now < job.rests_until <= now + LONGEST_PAUSE:
+            return f"it failed {job.failures} times in a row and rests until {_stamp(job.rests_until)}"
+        return OVERLAPS if entry.overlap == "skip" and await self._store.job_runs(job.name) else ""
 
-    async def run_now(self, name: str) -> None:
-        """Run a job once, now, beside its clock. Raises NotFound."""
-        job = next((each for each in await self._store.jobs() if each.name == name), None)
-        if job is None:
-            raise NotFound(f"There is no job {name!r}.", hint="`clew cron list` shows those that are.")
-        entry = Entry.model_validate_json(job.spec)
-        await self._store.run_job(name, self._time.wall(), entry.prompt or "", Address.parse(entry.deliver_to))
+    def _since(self, entry: Entry, first: float, now: float) -> tuple[list[float], float | None]:
+        """(the instants from `first` that are due now, the one after those). After a long absence they are many, so not on the loop."""
+
+        def is_due(instant: float) -> bool:
+            return instant + delay(entry.name, instant, entry.jitter) <= now
+
+        due = [first, *newest(takewhile(is_due, upcoming(entry, first, self._zone)))]
+        return due, next((instant for instant in upcoming(entry, due[-1], self._zone) if not is_due(instant)), None)
+
+    async def run_now(self, name: str, person: str | None = None) -> None:
+        """Run a job once, now, beside its clock. person: only if it is theirs. Raises NotFound."""
+        now = self._time.wall()
+        await self._store.change_job(JobEffect("run", name, person, next_at=now), now)
         log.info("cron.fired", job=name, instant="now")
 
 

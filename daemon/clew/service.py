@@ -38,13 +38,14 @@ from clew.prompting import Prompter
 from clew.providers import Provider
 from clew.recall import IndexRecall, RecallProvider
 from clew.reindexing import Reindexing
+from clew.running import Runs
 from clew.scheduler import Scheduler
 from clew.stopping import Stop
 from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently, supervise
 from clew.threads import Threads
-from clew.tools import documents, notes, sessions
+from clew.tools import documents, notes, schedules, sessions
 from clew.tools.runner import ToolRunner
 from clew.transport import Address, Host, Inbound, Part, Transport
 from clew.upkeep import Due, Upkeep
@@ -127,7 +128,8 @@ class Service:
         self.library = Library(store, Reader(), Fetcher(), config.limits.attachment_bytes, self.time)
         self.watch = Watch(store, self.library, owner_of(config), config.docs.paths, self.time)
         noting = notes.tools(store) if agent.notes.enabled else []
-        tools = [*sessions.tools(store), *documents.tools(self.passages), *noting, *plugged("clew.tools")]
+        own = [*sessions.tools(store), *schedules.tools(store), *documents.tools(self.passages)]
+        tools = [*own, *noting, *plugged("clew.tools")]
         self.tools = ToolRunner(tools, agent.approver, config.limits.tool_output_chars)
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics)
         specs = [tool.spec for tool in self.tools.tools.values()]
@@ -165,6 +167,7 @@ class Service:
             self._together() if agent.while_busy == "steer" else frozenset(),
             self._stops,
         )
+        self.runs = Runs(store, self.agent, config.schedule, zone, self.plan, self.owner.warn, self.time, self.metrics, self._stops)
         self._decide = decider(config.access.unknown, config.limits, pairing_code)
 
     def _together(self) -> frozenset[str]:
@@ -175,7 +178,7 @@ class Service:
         """What new turns are run with."""
         rooms = commands.Rooms(self.store, self.compactor, self.threads, self.providers, self.caller, self.zone)
         merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
-        return Work(self.agent, rooms, merging, self.config.limits.turns_at_once)
+        return Work(self.agent, self.runs, rooms, merging, self.config.limits.turns_at_once)
 
     @classmethod
     @asynccontextmanager

@@ -10,19 +10,20 @@ class Stopped(Exception):
 
 
 class Stop:
-    """The request to stop one turn. It is made once, from within the event loop."""
+    """The request to stop one turn. It is made once, from within the event loop. reason: why, where nobody asked for it."""
 
     def __init__(self) -> None:
         self._made = False
+        self.reason = ""
         self._scopes: set[asyncio.Timeout] = set()
 
     def is_set(self) -> bool:
         return self._made
 
-    def set(self) -> None:
+    def set(self, reason: str = "") -> None:
         if self._made:
             return
-        self._made = True
+        self._made, self.reason = True, reason
         for scope in self._scopes:
             scope.reschedule(asyncio.get_running_loop().time())
 

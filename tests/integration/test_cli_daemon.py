@@ -295,6 +295,35 @@ def test_a_job_is_run_by_hand(clew: Command) -> None:
     assert clew("cron", "run", "evening")[0] == clew("cron", "history", "evening")[0] == 3
 
 
+def test_jobs_are_made_listed_switched_and_removed(clew: Command) -> None:  # P45, BO-085
+    made = clew.ok("cron", "add", "Feed the cat", "--cron", "0 7 * * *", "--timezone", "Europe/Berlin", "--to", "web:local")
+    assert made.startswith("feed-the-cat: 0 7 * * * Europe/Berlin, next\n  ")
+    listed = {each["name"]: each for each in json.loads(clew.ok("cron", "list", "--json"))}
+    assert {name: (each["origin"], len(each["next"])) for name, each in listed.items()} == {
+        "morning": ("config", 5),
+        "feed-the-cat": ("cli", 5),
+    }
+    table = clew.ok("cron", "list").splitlines()
+    assert table[0].split() == ["NAME", "FROM", "SCHEDULE", "ZONE", "NEXT", "LAST", "TO"]
+    assert len(table) == 11
+    clew.ok("cron", "disable", "feed-the-cat")
+    clew.ok("cron", "disable", "morning")
+    assert [each["next"] for each in json.loads(clew.ok("cron", "list", "--json"))] == [[], []]
+    clew.ok("cron", "enable", "morning")
+    for wrong in (
+        ["--cron", "61 * * * *"],
+        ["--cron", "0 0 31 2 *"],
+        ["--every", "evry 5 minutes"],
+        [],
+        ["--every", "1h", "--cron", "@daily"],
+    ):
+        assert clew("cron", "add", "hi", "--to", "web:local", *wrong)[0] == 2
+    assert clew("cron", "remove", "morning")[0] == 2
+    assert clew("cron", "remove", "nosuch")[0] == 3
+    clew.ok("cron", "remove", "feed-the-cat")
+    assert [each["name"] for each in json.loads(clew.ok("cron", "list", "--json"))] == ["morning"]
+
+
 def test_status_and_doctor_of_a_daemon_that_runs(clew: Command) -> None:
     status = json.loads(clew.ok("status", "--json"))
     assert (status["running"], status["ready"]) == (True, True)

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from clew.config import Person
 from clew.context.tokens import estimate, window
 from clew.messages import Usage
-from clew.tools import ToolContext
+from clew.tools import ToolContext, schedules
 from clew.tools.notes import specs
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault, JsonObject, Reply
@@ -128,7 +128,7 @@ async def test_the_results_of_one_message_take_a_quarter_of_the_window_and_the_r
             asked = {"id": rows[2].id, "around": 0, "offset": len(shown)}
             assert await world.desk.ask("and the rest?") == "read"
             opened = [message["content"] for message in spoken(world.replies[-1]) if message["role"] == "tool"][-1]
-            assert rows[2].results[0].text[len(shown) : len(shown) + 40].strip() in opened
+            assert rows[2].results[0].text[len(shown) : len(shown) + 40].strip().partition("\n")[0] in opened
             # It can be searched for to its last line.
             assert await world.store.verify_session(await world.session()) == []
         async with world.running():
@@ -166,7 +166,8 @@ async def test_a_small_window_goes_without_optional_tools_and_says_so(tmp_path: 
         status = await world.service.status()
         left = status["tools_left_out"]
         assert isinstance(left, list)
-        own = ["current_time", "document_search", "session_open", "session_search", *(each.name for each in specs())]
+        named = [*specs(), *schedules.specs()]
+        own = ["current_time", "document_search", "session_open", "session_search", *(each.name for each in named)]
         assert sorted([*sent, *left]) == sorted([*(each.name for each in many), *own])
         assert {"session_open", "session_search", "memory_create_entities"} <= set(sent)
         assert {each.name for each in many} <= set(left), "plug-ins go first"
@@ -174,7 +175,7 @@ async def test_a_small_window_goes_without_optional_tools_and_says_so(tmp_path: 
         assert [each["function"]["name"] for each in world.replies[-1]["tools"]] == sent
     async with engine(tmp_path / "large", tools=many) as world, world.running():
         await world.desk.ask("hello")
-        assert len(world.replies[-1]["tools"]) == 21
+        assert len(world.replies[-1]["tools"]) == 25
         assert (await world.service.status())["tools_left_out"] == []
 
 

@@ -32,7 +32,7 @@ async def test_a_person_is_told_and_a_job_has_failed(tmp_path: Path) -> None:  #
             await world.service.scheduler.fire_due()
             await world.desk.until(lambda: len(world.desk.sent) == 2)
             await world.idle()
-            assert world.desk.sent[1].text == f"The scheduled prompt brief was not answered. {WORDS['compact_full']}"
+            assert world.desk.sent[1].text.startswith(f"The scheduled job brief failed. {WORDS['compact_full']} ")
             assert [run["outcome"] for run in await world.store.job_history("brief", 10)] == ["failed"]
 
 

@@ -92,7 +92,7 @@ async def test_a_run_missed_within_its_grace_is_made_up_and_marked(tmp_path: Pat
         schedule(world, daily(grace="3h"))
         await after_a_pause(world, clock, gone=EIGHT - 10 * MINUTE, back=EIGHT + 95 * MINUTE)
         assert len(world.replies) == len(world.desk.sent) == 1
-        assert "due at 2027-01-15T08:00:00Z and runs late" in words_of(spoken(world.replies[0])[-1])
+        assert "it was due at 2027-01-15 08:00 +00:00 UTC. It runs late." in words_of(spoken(world.replies[0])[-1])
         await after_a_pause(world, clock, gone=EIGHT + 96 * MINUTE, back=EIGHT + 97 * MINUTE)
         assert len(world.replies) == 1
 

@@ -47,7 +47,7 @@ async def test_every_route_is_described_and_nothing_else(clew: Clew) -> None:
         if route.resource and route.resource.canonical.startswith(BASE) and route.method != "HEAD"
     }
     assert described == served - {("GET", f"{BASE}/openapi.json")}
-    assert len(described) == 34
+    assert len(described) == 39
     for methods in document["paths"].values():
         for operation in methods.values():
             assert operation["summary"]
@@ -160,6 +160,35 @@ async def test_a_job_is_listed_and_run(clew: Clew) -> None:  # P45
         assert await clew.post("/api/v1/jobs/water/run", {}) == (200, {"job": "water"})
         await tab.until("message", role="assistant")
     assert (await clew.post("/api/v1/jobs/nothing/run", {}))[0] == 404
+    _, history = await clew.get("/api/v1/jobs/water/history")
+    assert [(run["outcome"], run["delivery"]) for run in history["runs"]] == [("done", "sent")]
+    assert (await clew.get("/api/v1/jobs/nothing/history"))[0] == 404
+
+
+@pytest.mark.asyncio
+async def test_jobs_are_made_switched_and_removed(clew: Clew) -> None:  # P45, BO-085
+    body = {"prompt": "Feed the cat", "deliver_to": "web:local", "cron": "0 7 * * *", "timezone": "Europe/Berlin"}
+    status, made = await clew.post("/api/v1/jobs", body)
+    assert (status, made["job"], len(made["coming"])) == (200, "feed-the-cat", 5)
+    _, listed = await clew.get("/api/v1/jobs")
+    cat = next(job for job in listed["jobs"] if job["name"] == "feed-the-cat")
+    assert (cat["origin"], cat["enabled"], cat["coming"], cat["spec"]["timezone"]) == ("api", True, made["coming"], "Europe/Berlin")
+    assert (await clew.post("/api/v1/jobs", {**body, "name": "feed-the-cat"}))[0] == 400
+    for wrong in (
+        {"cron": "0 0 31 2 *"},
+        {"cron": None},
+        {"command": "true"},
+        {"deliver_to": "nowhere:ada"},
+        {"at": "2020-01-01T00:00", "cron": None},
+    ):
+        status, refused = await clew.post("/api/v1/jobs", {**body, **wrong})
+        assert (status, bool(refused["error"])) == (400, True)
+    assert (await clew.post("/api/v1/jobs/feed-the-cat/disable", {}))[1] == {"job": "feed-the-cat", "enabled": False}
+    assert (await clew.post("/api/v1/jobs/feed-the-cat/enable", {}))[1] == {"job": "feed-the-cat", "enabled": True}
+    async with clew.http.delete(f"{clew.url}/api/v1/jobs/feed-the-cat") as response:
+        assert response.status == 200
+    async with clew.http.delete(f"{clew.url}/api/v1/jobs/water") as response:
+        assert "is in the config" in (await response.json())["error"]
 
 
 @pytest.mark.asyncio

@@ -202,4 +202,10 @@ def test_cron_list_needs_no_store(capsys: pytest.CaptureFixture[str], config: Pa
     assert (job["name"], job["schedule"], job["timezone"], job["last"]) == ("morning", "30 8 * * *", "Asia/Tokyo", None)
     assert len(job["next"]) == 5
     assert all(each.endswith("T08:30:00+09:00") for each in job["next"])
-    assert "morning  30 8 * * *  Asia/Tokyo" in called(capsys, "cron", "list", "--config", str(config))[1]
+    assert "morning  config  30 8 * * *  Asia/Tokyo" in called(capsys, "cron", "list", "--config", str(config))[1]
+
+
+def test_jobs_are_made_without_a_daemon(capsys: pytest.CaptureFixture[str], config: Path) -> None:  # P45
+    added = [*CLEW, "cron", "add", "tea", "--every", "6h", "--to", "web:local", "--config", str(config)]
+    assert subprocess.run(added, capture_output=True, text=True, check=True).stdout.startswith("tea: every 6h ")
+    assert called(capsys, "cron", "list", "--config", str(config))[1].splitlines()[1].split()[:2] == ["tea", "cli"]

@@ -7,7 +7,9 @@ import pytest
 from clew import recall
 from clew.context.query import query
 from clew.context.text import clean, index_text, tokens
+from clew.messages import Text, blocks_to_json
 from clew.store import Scope
+from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import NOW, accept, claim, find, found, inbound, opened, said, turn
 
@@ -193,19 +195,19 @@ async def test_an_index_of_another_version_is_built_anew(tmp_path: Path, fault: 
 
 @pytest.mark.asyncio
 async def test_a_store_of_the_schema_before_places_gets_them(tmp_path: Path) -> None:  # P2, P20
-    async with opened(tmp_path) as store:
-        ids = await put(store, "needle in the hay", "needle in the barn")
     database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-    database.execute("DROP TABLE places")
-    database.execute("DROP TABLE lanes")
-    database.execute("DROP TABLE messages_fts")
-    database.execute("ALTER TABLE recalled DROP COLUMN quoted")
-    database.execute("CREATE VIRTUAL TABLE messages_fts USING fts5(text, scope, content='', tokenize='porter unicode61')")
-    database.execute("UPDATE meta SET value = '1-0123456789abcdef' WHERE key = 'index_version'")
-    database.execute("PRAGMA user_version = 4")
+    for number, script in migrations():
+        if number < 5:
+            database.executescript(f"{script}\nPRAGMA user_version = {number};")
+    database.execute("INSERT INTO chats (address, transport, direct, created) VALUES ('desk:ada', 'desk', 1, 0)")
+    database.execute("INSERT INTO sessions (id, chat, created) VALUES ('s', 1, 0)")
+    for seq, text in enumerate(("needle in the hay", "needle in the barn"), 1):
+        blocks = blocks_to_json((Text(text),))
+        database.execute("INSERT INTO messages VALUES (?, ?, 's', ?, 1, 'user', ?, 'ada', '', 't', '{}', 0)", (seq, f"m{seq}", seq, blocks))
+    database.execute("INSERT INTO meta VALUES ('index_version', '1-0123456789abcdef')")
     database.close()
     async with opened(tmp_path) as store:
-        assert await found(store, "needle") == set(ids.values())
+        assert await found(store, "needle") == {"m1", "m2"}
         assert await store.check() == []
 
 

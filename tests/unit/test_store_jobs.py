@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.store import Job, Outcome
+from clew.store import Job, JobEffect, Outcome
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address
 from tests.unit.store_rows import NOW, claim, opened, said
@@ -28,6 +28,7 @@ async def test_an_instant_has_one_run_whoever_fires_it(tmp_path: Path) -> None: 
         assert await clock(store) == NOW + 60
         claimed = await claim(store)
         assert (claimed.kind, claimed.address, claimed.items[0].job) == ("job", TO, "morning")
+        await store.open_run(claimed, "brief", NOW)
         assert [m.text for m in await said(store, claimed.session)] == ["brief"]
 
 
@@ -76,7 +77,7 @@ async def test_a_changed_entry_starts_its_clock_anew_and_a_removed_one_goes(tmp_
 @pytest.mark.asyncio
 async def test_a_run_by_hand_leaves_the_clock(tmp_path: Path) -> None:  # P45
     async with opened(tmp_path) as store:
-        await store.sync({}, None, [job(next_at=NOW + 60)], NOW)
-        assert await store.run_job("morning", NOW, "brief", TO)
+        await store.sync({}, None, [job(spec='{"prompt": "brief", "deliver_to": "desk:ada"}', next_at=NOW + 60)], NOW)
+        await store.change_job(JobEffect("run", "morning", next_at=NOW), NOW)
         assert await clock(store) == NOW + 60
         assert (await claim(store)).kind == "job"

@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 import click
 from pydantic import ValidationError
 
-from clew.cli.client import no_daemon, running
+from clew.booking import CONFIRMED, SHOWN, Described, described
+from clew.cli.client import connected, no_daemon, running
 from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone, zone_name
 from clew.cli.output import nothing, print_json, print_table
 from clew.cli.reading import reading, store_path
@@ -20,13 +21,10 @@ from clew.errors import NotFound, UsageError
 from clew.store import Job as StoredJob
 from clew.timetable import upcoming
 
-SHOWN = 5
-"""Coming runs in the listing."""
-
 
 @click.group()
 def cron() -> None:
-    """Scheduled prompts: list them, run one, see when they run and what became of it."""
+    """Scheduled prompts: list, make, switch and run them, see when they are due and what became of them."""
 
 
 @cron.command("list")
@@ -34,56 +32,131 @@ def cron() -> None:
 @json_option
 @asynchronous
 async def list_(path: Path | None, as_json: bool) -> None:
-    """Jobs with their schedule, zone, next run and last outcome; with --json the next five runs."""
+    """Jobs with where they come from, their schedule, zone, next five runs and last outcome."""
     config = settings(path)
-    jobs = [_described(config, job, state, last) for job, state, last in await _jobs(config)]
+    jobs = await _jobs(config)
     if as_json:
-        print_json(jobs)
+        print_json([_plain(job, last) for job, last in jobs])
     elif not jobs:
         nothing("Nothing is scheduled.")
     else:
-        headings = ("NAME", "SCHEDULE", "ZONE", "NEXT", "LAST", "TO")
-        print_table(
-            headings,
-            (
-                (j["name"], j["schedule"], j["timezone"], "off" if not j["enabled"] else (j["next"] or [""])[0], j["last"], j["deliver_to"])
-                for j in jobs
-            ),
-        )
+        headings = ("NAME", "FROM", "SCHEDULE", "ZONE", "NEXT", "LAST", "TO")
+        print_table(headings, (row for job, last in jobs for row in _rows(job, last)))
 
 
-async def _jobs(config: Config) -> list[tuple[Job, StoredJob | None, dict[str, Any] | None]]:
-    """The jobs of the config, with what the store knows of each: its state and its last run."""
-    if not store_path(config).exists():
-        return [(job, None, None) for job in config.schedule]
-    async with reading(config) as store:
-        stored = {job.name: job for job in await store.jobs()}
-        runs = {job.name: await store.job_history(job.name, 1) for job in config.schedule}
-    return [(job, stored.get(job.name), next(iter(runs[job.name]), None)) for job in config.schedule]
+async def _jobs(config: Config) -> list[tuple[Described, dict[str, Any] | None]]:
+    """The jobs of the store, and of the config those that it does not have yet, each with its last run."""
+    where = zone_name(config)
+    stored, runs = [], {}
+    if store_path(config).exists():
+        async with reading(config) as store:
+            stored = [job for job in await store.jobs() if job.origin != "config" or job.name in {each.name for each in config.schedule}]
+            runs = {job.name: await store.job_history(job.name, 1) for job in stored}
+    known, now = {job.name for job in stored}, time.time()
+    new = [
+        StoredJob(entry.name, entry.model_dump_json(), True, next(upcoming(entry, now, where), None))
+        for entry in config.schedule
+        if entry.name not in known
+    ]
+    jobs = sorted([*stored, *new], key=lambda job: job.name)
+    return [(described(job, where, SHOWN), next(iter(runs.get(job.name, ())), None)) for job in jobs]
 
 
-def _described(config: Config, job: Job, state: StoredJob | None, last: dict[str, Any] | None) -> dict[str, Any]:
-    where = job.timezone or zone_name(config)
-    after = time.time()
-    coming = [*islice(upcoming(job, after, where), SHOWN)]
-    if state and state.next_at and job.every:  # its clock runs from when the daemon learned of it
-        coming = [state.next_at + job.every * n for n in range(SHOWN)]
+def _rows(job: Described, last: dict[str, Any] | None) -> list[tuple[object, ...]]:
+    """A job in the table: one line, and one for each further run that is coming."""
+    coming: list[object] = [local(at, ZoneInfo(job.zone)) for at in job.coming] or ["off" if not job.enabled else "never again"]
+    first = (job.name, _origin(job), job.schedule, job.zone, coming[0], last["outcome"] if last else None, job.entry.deliver_to)
+    return [first, *(("", "", "", "", at, "", "") for at in coming[1:])]
+
+
+def _origin(job: Described) -> str:
+    return f"{job.origin} ({job.person})" if job.person else job.origin
+
+
+def _plain(job: Described, last: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "name": job.name,
-        "schedule": job.cron or (f"every {job.every:g}s" if job.every else f"at {job.at}"),
-        "timezone": where,
-        "enabled": state.enabled if state else True,
-        "next": [_iso(at, where) for at in coming],
+        "origin": job.origin,
+        "person": job.person,
+        "schedule": job.schedule,
+        "timezone": job.zone,
+        "enabled": job.enabled,
+        "next": job.times(),
+        "failures": job.failures,
         "last": last["outcome"] if last else None,
         "last_at": last["at"] if last else None,
-        "deliver_to": job.deliver_to,
-        "session": job.session,
-        "misfire": job.misfire,
+        "deliver_to": job.entry.deliver_to,
+        "session": job.entry.session,
+        "misfire": job.entry.misfire,
     }
 
 
 def _iso(at: float, where: str) -> str:
     return datetime.fromtimestamp(at, ZoneInfo(where)).isoformat(timespec="seconds")
+
+
+@cron.command()
+@click.argument("prompt")
+@click.option(
+    "--to", "deliver_to", metavar="ADDRESS", required=True, help="Where the answers go: transport:chat[/thread], such as mqtt:ada."
+)
+@click.option("--cron", "expression", metavar="EXPR", help="Five fields, such as '30 8 * * 1-5', or @daily.")
+@click.option("--every", metavar="DURATION", help="An interval, such as 6h.")
+@click.option("--at", metavar="TIME", help="Once, such as 2027-03-01T08:30; in the zone unless it has an offset.")
+@click.option("--timezone", metavar="ZONE", help="An IANA name such as Europe/Berlin; the agent's if left out.")
+@click.option("--name", metavar="NAME", help="What it is called; made of the prompt if left out.")
+@click.option("--session", metavar="chat|isolated|NAME", help="Where it runs.")
+@click.option("--misfire", type=click.Choice(["skip", "once", "all"]), help="Which runs that were missed are made up for.")
+@click.option("--grace", metavar="DURATION", help="How late they may be.")
+@click.option("--overlap", type=click.Choice(["skip", "queue"]), help="What becomes of a run while the one before goes on.")
+@click.option("--jitter", metavar="DURATION", help="Put each run off by up to so much.")
+@click.option("--timeout", metavar="DURATION", help="How long a run may take.")
+@config_option
+@json_option
+@asynchronous
+async def add(path: Path | None, as_json: bool, expression: str | None, **fields: str | None) -> None:
+    """Make a job, beside those of the config. It has exactly one of --cron, --every and --at."""
+    async with connected(settings(path)) as client:
+        made = await client.post("/api/v1/jobs", {**fields, "cron": expression})
+    if as_json:
+        print_json(made)
+        return
+    click.echo(f"{made['job']}: {made['schedule']} {made['timezone']}, next")
+    for each in made["coming"][:CONFIRMED]:
+        click.echo(f"  {each}")
+
+
+@cron.command()
+@click.argument("name")
+@config_option
+@asynchronous
+async def remove(name: str, path: Path | None) -> None:
+    """Remove a job that is not in the config; its history stays."""
+    async with connected(settings(path)) as client:
+        await client.delete(f"/api/v1/jobs/{quote(name, safe='')}")
+    click.echo(f"{name} is removed")
+
+
+@cron.command()
+@click.argument("name")
+@config_option
+@asynchronous
+async def enable(name: str, path: Path | None) -> None:
+    """Turn a job on. Its clock begins anew: what it missed while it was off is not made up for."""
+    async with connected(settings(path)) as client:
+        await client.post(f"/api/v1/jobs/{quote(name, safe='')}/enable")
+    click.echo(f"{name} is on")
+
+
+@cron.command()
+@click.argument("name")
+@config_option
+@asynchronous
+async def disable(name: str, path: Path | None) -> None:
+    """Turn a job off, one of the config too; it stays off over restarts."""
+    async with connected(settings(path)) as client:
+        await client.post(f"/api/v1/jobs/{quote(name, safe='')}/disable")
+    click.echo(f"{name} is off")
 
 
 @cron.command("next")
@@ -147,7 +220,7 @@ async def run_(name: str, path: Path | None) -> None:
 @limit_option(20, "runs, the newest first")
 @asynchronous
 async def history(name: str, path: Path | None, as_json: bool, limit: int) -> None:
-    """Runs of a job: when each was due, and what came of it."""
+    """Runs of a job: when each was due, what came of it, and whether what it said has arrived."""
     config = settings(path)
     async with reading(config) as store:
         runs = await store.job_history(name, limit)
@@ -161,9 +234,12 @@ async def history(name: str, path: Path | None, as_json: bool, limit: int) -> No
     else:
         where = zone(config)
         stamp = "%Y-%m-%d %H:%M:%S" if name in known and _often(known[name]) else "%Y-%m-%d %H:%M"
-        headings = ("DUE", "OUTCOME", "NOTED", "TURN", "NOTE")
+        headings = ("DUE", "OUTCOME", "SENT", "BEGAN", "SESSION", "NOTE")
         times = ((local(run["instant"], where).strftime(stamp), local(run["at"], where).strftime(stamp)) for run in runs)
-        print_table(headings, ((due, r["outcome"], noted, r["turn"], r["note"]) for r, (due, noted) in zip(runs, times, strict=True)))
+        print_table(
+            headings,
+            ((due, r["outcome"], r["delivery"], began, r["session"], r["note"]) for r, (due, began) in zip(runs, times, strict=True)),
+        )
 
 
 def _often(job: StoredJob) -> bool:

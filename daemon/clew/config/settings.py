@@ -6,6 +6,7 @@ all of them share and the typed model of their plug-in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -98,6 +99,18 @@ def _address(value: str) -> str:
     return value
 
 
+_PLACES = ("date", "due", "job", "last_reply", "output", "time")
+"""What a job's prompt may name in double braces."""
+
+
+def _template(text: str) -> str:
+    for name in re.findall(r"\{\{\s*([A-Za-z_]+)\s*\}\}", text):
+        if name not in _PLACES:
+            known = ", ".join(_PLACES)
+            raise PydanticCustomError("template", "names {name} in double braces, and it may name: {known}", {"name": name, "known": known})
+    return text
+
+
 def _none_if_empty(value: object) -> object:
     return None if value == "" else value
 
@@ -109,6 +122,8 @@ Address = Annotated[str, Field(max_length=512), AfterValidator(_address)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Text = Annotated[str, Field(max_length=100_000)]
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_none_if_empty)]
+Prompt = Annotated[Text, AfterValidator(_template)]
+Command = Annotated[str, Field(min_length=1, max_length=10_000)] | Annotated[tuple[str, ...], Field(min_length=1, max_length=1000)]
 Names = Annotated[tuple[Name, ...], Field(max_length=1000)]
 
 
@@ -243,10 +258,11 @@ class Sessions(Settings):
 
 
 class Job(Settings):
-    """One scheduled prompt: exactly one of `cron`, `every`, `at`, and exactly one of `prompt`, `command`.
+    """One job: exactly one of `cron`, `every`, `at`, and exactly one of `prompt`, `command`.
 
-    `cron` is stored as five fields (`@daily` is resolved). `at` without an offset is meant in `timezone`.
-    `grace`: how late a run may begin and still count as on time. Durations are seconds.
+    `cron` is stored as five fields (`@daily` is resolved). `at` without an offset is meant in `timezone`. `condition`: a program that
+    is run first; where it ends with 1 nothing is asked. `session`: `chat`, `isolated`, or the name of one that carries over. `grace`: how
+    late a run that was missed may be made up for. `jitter`: runs are put off by up to so much. Durations are seconds.
     """
 
     name: Name
@@ -254,9 +270,9 @@ class Job(Settings):
     every: Annotated[Duration, Field(ge=1.0)] | None = None
     at: Instant | None = None
     timezone: Zone | None = None
-    prompt: Text | None = None
-    command: Text | Annotated[tuple[str, ...], Field(max_length=1000)] | None = None
-    condition: Text | None = None
+    prompt: Prompt | None = None
+    command: Command | None = None
+    condition: Command | None = None
     deliver_to: Address
     session: Name = "chat"
     misfire: Literal["skip", "once", "all"] = "once"

@@ -89,7 +89,7 @@ class AccessRequest:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An inbox row that a claim is for. `reply_to`: the platform's id of the message that it replies to."""
+    """An inbox row that a claim is for. `reply_to`: the platform's id of the message that it replies to. instant: when a job was due."""
 
     id: int
     kind: InboxKind
@@ -101,6 +101,7 @@ class Item:
     received: float
     job: str | None = None
     reply_to: str | None = None
+    instant: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,8 @@ class Claim:
 
     kind: `message` and `job` are for the agent, the others are not. first_seq: its first user message. resumed: it had begun before.
     stopping: somebody had stopped it then. attempts: how often it was started, this time included. rows, notes: its session's view and
-    what is known where it is answered, where a model is to answer. more: another turn may be claimed as well.
+    what is known where it is answered, where a model is to answer.
+    more: another turn may be claimed as well. failures: of the job, in a row.
     """
 
     turn: str
@@ -129,11 +131,20 @@ class Claim:
     rows: "ViewRows | None" = None
     notes: Standing = NOTHING
     more: bool = False
+    failures: int = 0
 
     @property
     def risky(self) -> bool:
         """Starting it may have brought the process down before."""
         return self.attempts > SAFE_ATTEMPTS
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Whether another turn of a person, and of a job, may be claimed."""
+
+    people: bool = True
+    jobs: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,14 +288,15 @@ class Effect:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a turn ended. new_session: its chat begins a new one. boundary: where its thread may be cut. effects: of a command, in the commit
-    that stores its answer."""
+    that stores its answer. run: what a job came to that went well, and said nothing."""
 
     state: Literal["done", "failed", "stopped"]
     step: Step = Step()
     error: str = ""
     new_session: bool = False
     boundary: Boundary | None = None
-    effects: tuple[Effect | NoteEffect, ...] = ()
+    effects: "tuple[Effect | NoteEffect | JobEffect, ...]" = ()
+    run: Literal["", "silent", "skipped"] = ""
 
 
 # The view and compactions ----------------------------------------------------------------------------------------
@@ -338,7 +350,7 @@ class ViewRows:
     compaction: the newest one not undone. messages: the rows behind its `to_seq`, in order. pinned: the pinned messages in front of it.
     failures: compactions that failed in a row. turn_seq: row of the first user message of the turn that runs, None while none does.
     damaged: what could not be read of them, in words. hold_seq: the last row when the newest compaction was undone, 0 where another one
-    came since.
+    came since. base: the session whose view it goes on from, for a job that runs beside its chat's.
     """
 
     session: str
@@ -351,6 +363,7 @@ class ViewRows:
     turn_seq: int | None = None
     damaged: tuple[str, ...] = ()
     hold_seq: int = 0
+    base: str | None = None
     ratios: Ratios = field(default_factory=dict)
 
     @property
@@ -389,11 +402,13 @@ class Scope:
 
     chats: (chat, from, until) of every chat, and the span of time in it, whose words may be seen; None: the operator sees all.
     session: the session that asks, None outside of one. after_seq: its own messages behind this one are in view and not found.
+    base: (the session that it goes on from, the last row of it in view).
     """
 
     chats: tuple[tuple[int, float, float], ...] | None
     session: str | None = None
     after_seq: int = 0
+    base: tuple[str, int] | None = None
 
 
 Ask = Callable[[Callable[[str], int], int], Query | None]
@@ -470,7 +485,10 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A scheduled prompt. `spec` is its entry in the config, as JSON; `next_at` the one state of its clock."""
+    """A job. `spec` is its entry in the config, as JSON; `next_at` the one state of its clock.
+
+    person: whose it is. failures: in a row. rests_until: instants before it are let pass.
+    """
 
     name: str
     spec: str
@@ -478,6 +496,21 @@ class Job:
     next_at: float | None
     origin: str = "config"
     person: str | None = None
+    failures: int = 0
+    rests_until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobEffect:
+    """What somebody does to a job. person: only if it is theirs; for a new one, whose it is. spec, next_at: of one that begins anew; for
+    `run`, next_at is now."""
+
+    kind: Literal["add", "update", "remove", "enable", "disable", "run"]
+    name: str
+    person: str | None = None
+    spec: str = ""
+    next_at: float | None = None
+    origin: Literal["cli", "chat", "api"] = "chat"
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,8 +82,13 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
     request, open_requests = (None, 0) if found else _requests(db, item.identity, now)
     chat = db.execute("SELECT id, session FROM chats WHERE address = ?", (str(item.address),)).fetchone()
     chat_id, session = chat or (None, None)
-    queued = db.execute("SELECT count(*) FROM inbox WHERE chat = ? AND state = 'new'", (chat_id,)).fetchone()[0]
-    running = db.execute("SELECT id FROM turns WHERE session = ? AND state IN ('running', 'waiting')", (session,)).fetchone()
+    queued = db.execute("SELECT count(*) FROM inbox WHERE chat = ? AND state = 'new' AND job IS NULL", (chat_id,)).fetchone()[0]
+    # A job that speaks here can be stopped here, where nobody's own turn runs.
+    running = db.execute(
+        "SELECT id FROM turns WHERE (session = ? OR (chat = ? AND kind = 'job')) AND state IN ('running', 'waiting')"
+        " ORDER BY kind = 'job' LIMIT 1",
+        (session, chat_id),
+    ).fetchone()
     approval = db.execute("SELECT id FROM approvals WHERE chat = ? AND state = 'open'", (chat_id,)).fetchone()
     return Sender(
         person=found[0] if found else None,

@@ -30,14 +30,15 @@ READABLE = (
 """That a row of `compactions` can be used."""
 
 
-def tip(db: sqlite3.Connection, session: str) -> Compaction | None:
+def tip(db: sqlite3.Connection, session: str, until: int | None = None) -> Compaction | None:
     """The newest compaction that was not undone. One that is damaged is passed over: what it covered is in the window again.
 
-    They are in the order of their commits, whatever the clock said.
+    until: of those that cover no row behind this one. They are in the order of their commits, whatever the clock said.
     """
     row = db.execute(
-        f"SELECT {_COLUMNS} FROM compactions WHERE session = ? AND undone_at IS NULL AND {READABLE} ORDER BY rowid DESC LIMIT 1",
-        (session,),
+        f"SELECT {_COLUMNS} FROM compactions WHERE session = ? AND undone_at IS NULL AND {READABLE}"
+        " AND to_seq <= coalesce(?, 9000000000) ORDER BY rowid DESC LIMIT 1",
+        (session, until),
     ).fetchone()
     return _compaction(row) if row else None
 
@@ -55,7 +56,22 @@ def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
 
 def view(db: sqlite3.Connection, session: str) -> ViewRows:
     """All rows of a session's view, from one snapshot."""
-    return _view(db, session, tip(db, session))
+    forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL", (session,)).fetchone()
+    return _forked(db, session, *forked) if forked else _view(db, session, tip(db, session))
+
+
+def _forked(db: sqlite3.Connection, session: str, parent: str, fork_seq: int) -> ViewRows:
+    """The view of a run that goes on from its chat's session as that was at row `fork_seq`."""
+    base = _view(db, parent, tip(db, parent, fork_seq))
+    own = _view(db, session, None)
+    return replace(
+        base,
+        session=session,
+        messages=(*(message for message in base.messages if message.seq <= fork_seq), *own.messages),
+        prompt=base.prompt if own.prompt == PromptState() else own.prompt,
+        turn_seq=own.turn_seq,
+        base=parent,
+    )
 
 
 def reader(db: sqlite3.Connection, session: str) -> Reader:

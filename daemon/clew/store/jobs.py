@@ -1,70 +1,137 @@
-"""Scheduled prompts: `next_at` is the only state of a job's clock; firing is one transaction."""
+"""Jobs and their clocks: `next_at` is the only state of a clock, and firing is one transaction. What runs come to is in `runs`."""
 
 import json
 import sqlite3
 from collections.abc import Sequence
-from typing import Any
+from itertools import count
 
-from clew.store import Job
+from clew.errors import NotFound, UsageError
+from clew.store import Job, JobEffect
 from clew.transport import Address
+
+MOST = 50
+"""Jobs that one person may have."""
+_COLUMNS = "name, spec, enabled, next_at, origin, person, failures, rests_until"
 
 
 def sync(db: sqlite3.Connection, jobs: Sequence[Job], now: float) -> None:
-    """Make config-born jobs exactly `jobs`. One whose entry did not change keeps its clock, and stays disabled if it was."""
+    """Make config-born jobs exactly `jobs`. One whose entry did not change keeps its clock, and stays disabled if it was.
+
+    Somebody else's job of the same name gets another one.
+    """
     names = {job.name for job in jobs}
     for (name,) in db.execute("SELECT name FROM jobs WHERE origin = 'config'").fetchall():
         if name not in names:
             db.execute("DELETE FROM jobs WHERE name = ?", (name,))
     for job in jobs:
+        if db.execute("SELECT 1 FROM jobs WHERE name = ? AND origin <> 'config'", (job.name,)).fetchone():
+            db.execute("UPDATE jobs SET name = ? WHERE name = ?", (_free(db, job.name, names), job.name))
         db.execute(
             "INSERT INTO jobs (name, origin, spec, enabled, next_at, created) VALUES (?, 'config', ?, 1, ?, ?)"
-            " ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, origin = 'config',"
-            " next_at = CASE WHEN spec = excluded.spec THEN next_at ELSE excluded.next_at END",
+            " ON CONFLICT (name) DO UPDATE SET spec = excluded.spec,"
+            " next_at = CASE WHEN spec = excluded.spec THEN next_at ELSE excluded.next_at END,"
+            " failures = CASE WHEN spec = excluded.spec THEN failures ELSE 0 END,"
+            " rests_until = CASE WHEN spec = excluded.spec THEN rests_until END",
             (job.name, job.spec, job.next_at, now),
         )
 
 
+def _free(db: sqlite3.Connection, name: str, taken: set[str]) -> str:
+    names = (f"{name[:60]}-{number}" for number in count(2))
+    return next(each for each in names if each not in taken and not db.execute("SELECT 1 FROM jobs WHERE name = ?", (each,)).fetchone())
+
+
 def listing(db: sqlite3.Connection) -> list[Job]:
-    rows = db.execute("SELECT name, spec, enabled, next_at, origin, person FROM jobs ORDER BY name")
-    return [Job(name, spec, bool(enabled), next_at, origin, person) for name, spec, enabled, next_at, origin, person in rows]
+    rows = db.execute(f"SELECT {_COLUMNS} FROM jobs ORDER BY name")
+    return [Job(name, spec, bool(enabled), *rest) for name, spec, enabled, *rest in rows]
 
 
-def due(db: sqlite3.Connection, now: float) -> list[Job]:
-    return [job for job in listing(db) if job.enabled and job.next_at is not None and job.next_at <= now]
+def find(db: sqlite3.Connection, name: str, person: str | None = None) -> Job:
+    """A job by its name; person: theirs alone. Raises NotFound."""
+    found = next((job for job in listing(db) if job.name == name and person in (None, job.person)), None)
+    if found is None:
+        hint = "`clew cron list` shows those that are." if person is None else "/jobs lists yours."
+        raise NotFound(f"There is no job {name[:64]!r}{'' if person is None else ' of yours'}.", hint=hint)
+    return found
 
 
-def fire(db: sqlite3.Connection, job: str, instant: float, next_at: float | None, now: float, text: str, deliver_to: Address) -> bool:
-    """Put the run of `job` at `instant` into its chat's lane and move the clock. False: that instant had its run."""
+def take(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
+    """Carry out what somebody does to a job. Raises NotFound, or UsageError with what stands against it."""
+    if effect.kind == "add":
+        _add(db, effect, now)
+        return
+    job = find(db, effect.name, effect.person)
+    if job.origin == "config" and effect.kind in ("remove", "update"):
+        raise UsageError(f"The job {job.name} is in the config.", hint="Change it there; it can be disabled here.")
+    match effect.kind:
+        case "remove":
+            db.execute("DELETE FROM jobs WHERE name = ?", (job.name,))
+        case "enable":  # a clock that stood still begins anew: nothing of the time between is made up for
+            db.execute(
+                "UPDATE jobs SET enabled = 1, next_at = ?, failures = 0, rests_until = NULL WHERE name = ? AND NOT enabled",
+                (effect.next_at, job.name),
+            )
+        case "disable":
+            db.execute("UPDATE jobs SET enabled = 0 WHERE name = ?", (job.name,))
+        case "run":
+            entry = json.loads(job.spec)
+            to = Address.parse(entry["deliver_to"])
+            run_now(db, job.name, effect.next_at or now, now, entry.get("prompt") or "", to, entry.get("session") or "chat")
+        case "update":
+            db.execute(
+                "UPDATE jobs SET spec = ?, next_at = ?, failures = 0, rests_until = NULL WHERE name = ?",
+                (effect.spec, effect.next_at, job.name),
+            )
+
+
+def _add(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
+    if db.execute("SELECT 1 FROM jobs WHERE name = ?", (effect.name,)).fetchone():
+        raise UsageError(f"There is a job {effect.name} already.", hint="Give it another name.")
+    theirs = db.execute("SELECT count(*) FROM jobs WHERE person = ?", (effect.person,)).fetchone()[0]
+    if theirs >= MOST:
+        raise UsageError(f"{theirs} jobs are the most that one person may have.", hint="Remove one first.")
+    db.execute(
+        "INSERT INTO jobs (name, origin, person, spec, enabled, next_at, created) VALUES (?, ?, ?, ?, 1, ?, ?)",
+        (effect.name, effect.origin, effect.person, effect.spec, effect.next_at, now),
+    )
+
+
+def fire(
+    db: sqlite3.Connection, job: str, instant: float, next_at: float | None, now: float, text: str, deliver_to: Address, runs_in: str
+) -> bool:
+    """Put the run of `job` at `instant` into the job's lane and move the clock. False: that instant had its run."""
     moved = db.execute("UPDATE jobs SET next_at = ? WHERE name = ? AND next_at <= ?", (next_at, job, instant)).rowcount
     # One that was missed comes again where the clock was put back.
     ran = db.execute("SELECT 1 FROM job_runs WHERE job = ? AND instant = ? AND outcome <> 'missed'", (job, instant)).fetchone()
     if not moved or ran:
         return False
-    return run_now(db, job, instant, now, text, deliver_to)
+    return run_now(db, job, instant, now, text, deliver_to, runs_in)
 
 
-def run_now(db: sqlite3.Connection, job: str, instant: float, now: float, text: str, deliver_to: Address) -> bool:
-    """Put a run into its chat's lane without touching the clock."""
-    chat = _chat(db, deliver_to, now)
+def run_now(db: sqlite3.Connection, job: str, instant: float, now: float, text: str, deliver_to: Address, runs_in: str) -> bool:
+    """Put a run into the job's lane without touching the clock."""
+    person = db.execute("SELECT person FROM jobs WHERE name = ?", (job,)).fetchone()
     db.execute(
-        "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, sender_name, text, context,"
-        " job, instant, received) VALUES (?, '', 'job', 'new', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, person, sender_name, text, context,"
+        " job, instant, runs_in, received) VALUES (?, '', 'job', 'new', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             f"job/{job}/{instant!r}",
             deliver_to.transport,
             str(deliver_to),
-            chat,
+            _chat(db, deliver_to, now),
+            person[0] if person else None,
             job,
             text,
             json.dumps({}),
             job,
             instant,
+            runs_in,
             now,
         ),
     )
     db.execute(
         "INSERT INTO job_runs (job, instant, outcome, at) VALUES (?, ?, 'fired', ?)"
-        " ON CONFLICT (job, instant) DO UPDATE SET outcome = excluded.outcome, at = excluded.at",
+        " ON CONFLICT (job, instant) DO UPDATE SET outcome = excluded.outcome, note = '', at = excluded.at",
         (job, instant, now),
     )
     return True
@@ -72,25 +139,21 @@ def run_now(db: sqlite3.Connection, job: str, instant: float, now: float, text: 
 
 def runs(db: sqlite3.Connection, job: str) -> bool:
     """Whether a run of `job` waits or is going on."""
-    row = db.execute("SELECT EXISTS (SELECT 1 FROM inbox WHERE job = ? AND state IN ('new', 'claimed'))", (job,)).fetchone()
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND job IS NOT NULL AND job = ?)"
+        " OR EXISTS (SELECT 1 FROM turns JOIN inbox ON inbox.turn = turns.id WHERE turns.state IN ('running', 'waiting') AND job = ?)",
+        (job, job),
+    ).fetchone()
     return bool(row[0])
 
 
-def missed(db: sqlite3.Connection, job: str, instants: Sequence[float], next_at: float | None, now: float) -> None:
-    """Note runs that were due while nothing ran, and move the clock."""
+def missed(db: sqlite3.Connection, job: str, instants: Sequence[float], next_at: float | None, now: float, note: str) -> None:
+    """Note runs that did not take place, and why, and move the clock."""
     db.executemany(
-        "INSERT OR IGNORE INTO job_runs (job, instant, outcome, at) VALUES (?, ?, 'missed', ?)",
-        [(job, instant, now) for instant in instants],
+        "INSERT OR IGNORE INTO job_runs (job, instant, outcome, note, at) VALUES (?, ?, 'missed', ?, ?)",
+        [(job, instant, note, now) for instant in instants],
     )
     db.execute("UPDATE jobs SET next_at = ? WHERE name = ?", (next_at, job))
-
-
-def history(db: sqlite3.Connection, job: str, limit: int) -> list[dict[str, Any]]:
-    rows = db.execute(
-        "SELECT instant, outcome, turn, note, at FROM job_runs WHERE job = ? ORDER BY instant DESC LIMIT ?",
-        (job, limit),
-    )
-    return [dict(zip(("instant", "outcome", "turn", "note", "at"), row, strict=True)) for row in rows]
 
 
 def _chat(db: sqlite3.Connection, address: Address, now: float) -> int:

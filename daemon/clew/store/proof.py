@@ -18,15 +18,23 @@ def verify(db: sqlite3.Connection, session: str) -> list[str]:
     stand must follow one another, and the index must give every covered message for words of its own.
     """
     rows = db.execute("SELECT id, seq FROM messages WHERE session = ? ORDER BY seq", (session,)).fetchall()
+    forked = db.execute("SELECT fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL", (session,)).fetchone()
+    if forked:  # a run beside its chat's session: its own rows are all in its window
+        whole = [seq for _, seq in rows] == list(range(forked[0] + 1, forked[0] + 1 + len(rows)))
+        return ([] if whole else ["the transcript has gaps"]) + _unreadable(db, session)
     places = dict(rows)
     damaged = compactions.damaged(db, session)
     chain = [each for each in compactions.listing(db, session) if each.undone_at is None and each.id not in damaged]
     problems = [] if list(places.values()) == list(range(1, len(places) + 1)) else ["the transcript has gaps"]
-    problems += [f"message {row.id} cannot be read, or not all of it" for row in transcript.between(db, session, 0) if row.damaged]
+    problems += _unreadable(db, session)
     problems += [f"compaction {identifier} cannot be read" for identifier in damaged]
     problems += _chain(chain, len(places))
     problems += _partition(db, session, places, chain)
     return [*problems, *_unfindable(db, session, chain[-1].to_seq if chain else 0)]
+
+
+def _unreadable(db: sqlite3.Connection, session: str) -> list[str]:
+    return [f"message {row.id} cannot be read, or not all of it" for row in transcript.between(db, session, 0) if row.damaged]
 
 
 def _chain(chain: Sequence[Compaction], length: int) -> Iterator[str]:

@@ -18,6 +18,8 @@ from clew.messages import blocks_from_json, readable_blocks
 from clew.store import Ask, Found, Scope, lanes, transcript
 from clew.store.places import CHAT_BITS, first_place, last_place
 
+_NOTHING_IN_VIEW = 2**62
+"""A place behind every row."""
 RANGES = 8
 """Runs of places that are looked at for one scope; more chats than that share them, and are told apart row by row."""
 LOOKUPS = 10_000
@@ -46,9 +48,9 @@ def scope_of_session(db: sqlite3.Connection, session: str, address: str, after_s
     if chat is None:
         return Scope((), session, after_seq)
     number, direct, person = chat
-    if not direct:
-        return Scope(((number, -inf, inf),), session, after_seq)
-    return Scope(_chats_of(db, person, own=number), session, after_seq)
+    base = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL", (session,)).fetchone()
+    chats = _chats_of(db, person, own=number) if direct else ((number, -inf, inf),)
+    return Scope(chats, session, after_seq, base)
 
 
 def scope_of_person(db: sqlite3.Connection, person: str) -> Scope:
@@ -182,8 +184,20 @@ def _in_view(db: sqlite3.Connection, scope: Scope) -> list[int]:
     rows = db.execute(
         "SELECT place FROM messages JOIN places ON message = number WHERE session = ? AND seq > ? ORDER BY seq DESC LIMIT ?",
         (scope.session, scope.after_seq, IN_VIEW),
-    )
+    ).fetchall()
+    if scope.base is not None:
+        rows += db.execute(
+            "SELECT place FROM messages JOIN places ON message = number WHERE session = ? AND seq > ? AND seq <= ?"
+            " ORDER BY seq DESC LIMIT ?",
+            (*_in_base(scope), IN_VIEW),
+        ).fetchall()
     return [place for (place,) in rows]
+
+
+def _in_base(scope: Scope) -> tuple[str | None, int, int]:
+    """(session, the rows of it behind which and up to which are in view) that the asking one goes on from."""
+    base, until = scope.base or (None, 0)
+    return base, scope.after_seq, until
 
 
 def _lines(db: sqlite3.Connection, scope: Scope, runs: Sequence[tuple[int, int]]) -> list[Line]:
@@ -229,7 +243,12 @@ def _allowed(scope: Scope) -> tuple[str, list[Any]]:
     if scope.session is not None:
         conditions.append("NOT (m.session = ? AND m.seq > ?)")
         values += [scope.session, scope.after_seq]
+    if scope.base is not None:
+        conditions.append("NOT (m.session = ? AND m.seq > ? AND m.seq <= ?)")
+        values += _in_base(scope)
     if scope.chats is not None:
+        conditions.append("(m.session IS ? OR NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = m.session AND run))")
+        values.append(scope.session)
         conditions.append(_IN_SPAN)
         values.append(json.dumps([(chat, max(since, -_EVER), min(until, _EVER)) for chat, since, until in scope.chats]))
     return " AND ".join(conditions), values
@@ -237,7 +256,8 @@ def _allowed(scope: Scope) -> tuple[str, list[Any]]:
 
 def _candidate(scope: Scope, identifier: str, address: str, role: str, text: str, line: Line) -> Candidate:
     speaker = line.speaker or ("clew" if role == "assistant" else role)
-    return Candidate(identifier, line.session, address, speaker, role, line.at, text, line.seq, line.session == scope.session)
+    own = line.session in (scope.session, scope.base[0] if scope.base else None)
+    return Candidate(identifier, line.session, address, speaker, role, line.at, text, line.seq, own)
 
 
 def _text(blocks: str) -> str:
@@ -265,12 +285,14 @@ def around(db: sqlite3.Connection, scope: Scope, message: str, before: int, afte
     """
     if scope.chats == ():
         return []
-    everywhere = Scope(scope.chats)  # opened by id: what is in view may be opened too
+    everywhere = Scope(scope.chats, scope.session, _NOTHING_IN_VIEW)  # opened by id: what is in view may be opened too
+    base = scope.base[0] if scope.base else None
     allowed, values = _allowed(everywhere)
     seq = int(message[1:]) if _POSITION.match(message) else 0
     place = db.execute(
-        f"SELECT m.session, m.seq FROM messages AS m WHERE (m.id = ? OR (m.session = ? AND m.seq = ?)) AND {allowed}",
-        (message, scope.session, seq, *values),
+        f"SELECT m.session, m.seq FROM messages AS m WHERE (m.id = ? OR (m.session IN (?, ?) AND m.seq = ?)) AND {allowed}"
+        " ORDER BY m.session = ? DESC LIMIT 1",
+        (message, scope.session, base, seq, *values, scope.session),
     ).fetchone()
     if place is None:
         return []

@@ -22,9 +22,10 @@ _LISTING = (
 
 
 def listing(db: sqlite3.Connection, address: str | None = None, limit: int = 1000) -> list[SessionRow]:
-    """Sessions, the one used last first; of one chat where `address` is given."""
+    """Sessions but those of jobs' runs, the one used last first; of one chat where `address` is given."""
     rows = db.execute(
-        f"{_LISTING} WHERE ? IS NULL OR c.address = ? ORDER BY updated DESC, s.created DESC LIMIT ?", (address, address, limit)
+        f"{_LISTING} WHERE NOT s.run AND (? IS NULL OR c.address = ?) ORDER BY updated DESC, s.created DESC LIMIT ?",
+        (address, address, limit),
     )
     return [SessionRow(*row) for row in rows]
 
@@ -64,10 +65,11 @@ def join_chat(db: sqlite3.Connection, item: Inbound, person: str, session: str, 
 def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
     """Everything of a session as plain values; `imports` gives an equal one back."""
     row = find(db, session)
+    first = db.execute("SELECT fork_seq FROM sessions WHERE id = ?", (row.id,)).fetchone()[0]
     messages = db.execute(
-        "SELECT m.id, seq, role, blocks, sender, sender_name, turn, metadata, at, c.address FROM messages AS m"
+        "SELECT m.id, seq - ?, role, blocks, sender, sender_name, turn, metadata, at, c.address FROM messages AS m"
         " JOIN chats AS c ON c.id = m.chat WHERE m.session = ? ORDER BY seq",
-        (row.id,),
+        (first, row.id),
     )
     names = ("id", "seq", "role", "blocks", "sender", "sender_name", "turn", "metadata", "at", "address")
     exported = []
@@ -111,6 +113,8 @@ def delete(db: sqlite3.Connection, session: str) -> int:
     if running:
         raise UsageError(f"A turn of session {session} is running.", hint="Wait for its reply, or write /stop in its chat, then try again.")
     gone = transcript.forget(db, session)
+    for (run,) in db.execute("SELECT id FROM sessions WHERE parent = ?", (session,)).fetchall():
+        gone += delete(db, run)
     db.execute("DELETE FROM outbox WHERE session = ? AND state != 'sending'", (session,))
     turns_of = "SELECT id FROM inbox WHERE turn IN (SELECT id FROM turns WHERE session = ?)"
     db.execute(f"DELETE FROM timeline WHERE inbox IN ({turns_of})", (session,))

@@ -22,6 +22,7 @@ from clew.store import (
     Found,
     Item,
     Job,
+    JobEffect,
     ModelCall,
     Outcome,
     Person,
@@ -29,6 +30,7 @@ from clew.store import (
     Reader,
     RecalledFor,
     Reply,
+    Room,
     Said,
     Scope,
     SessionRow,
@@ -51,6 +53,7 @@ from clew.store import (
     proof,
     rebuilding,
     recalled,
+    runs,
     search,
     sessions,
     transcript,
@@ -77,7 +80,8 @@ ROOM = 4 * 2**20
 class SqliteStore(Store):
     """One file. Open it with `open`, close it with `close` (its connections live in threads).
 
-    arrivals: there may be a turn to claim. deliveries: by transport, there may be something to send. notes, documents: their verbs.
+    arrivals: there may be a turn to claim. jobs_changed: somebody changed a job. deliveries: by transport, there may be something to send.
+    notes, documents: their verbs.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer, known: Collection[str] = ()) -> None:
@@ -90,6 +94,7 @@ class SqliteStore(Store):
         self._prefixes = PrefixCache()
         self._any = Changes()
         self.arrivals = Changes()
+        self.jobs_changed = Changes()
         self.deliveries = defaultdict[str, Changes](Changes)
 
     @classmethod
@@ -157,8 +162,16 @@ class SqliteStore(Store):
         interrupted = await self._db.write(turns.void_leases)
         return interrupted, await self._db.write(outbox.recover, idempotent, now)
 
-    async def claim_turn(self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False) -> Claim | None:
-        return await self._db.write_if(lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first)
+    async def claim_turn(
+        self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False, room: Room = turns.EVERYTHING
+    ) -> Claim | None:
+        return await self._db.write_if(
+            lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first, room
+        )
+
+    async def open_run(self, claim: Claim, text: str, now: float) -> Claim:
+        """Append what a job asks. Returns its claim as it goes to a model. Raises LeaseLost."""
+        return await self._db.write(turns.open_run, claim, text, now)
 
     async def steer(self, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
         """Messages that arrived in the chat of a running turn, taken into it. Raises LeaseLost."""
@@ -175,7 +188,8 @@ class SqliteStore(Store):
             self.deliveries[transport].tell()  # before: the delivery's claim joins the commit
         result, waiting = await self._db.write_joined(turns.finish, claim, outcome, replies, now, self._known)
         self._prefixes.add(outcome.step.cache)
-        self._notify(*([self.arrivals] if waiting else []))
+        changed = [self.jobs_changed] if any(isinstance(effect, JobEffect) for effect in outcome.effects) else []
+        self._notify(*([self.arrivals] if waiting else []), *changed)
         return result
 
     async def release(self, claim: Claim) -> None:
@@ -403,13 +417,19 @@ class SqliteStore(Store):
     async def jobs(self) -> list[Job]:
         return await self._db.read(jobs.listing)
 
-    async def fire(self, job: str, instant: float, next_at: float | None, now: float, text: str, to: Address) -> bool:
-        fired = await self._db.write(jobs.fire, job, instant, next_at, now, text, to)
-        self._notify(self.arrivals)
-        return fired
+    async def job(self, name: str, person: str | None = None) -> Job:
+        """A job by its name; person: theirs alone. Raises NotFound."""
+        return await self._db.read(jobs.find, name, person)
 
-    async def run_job(self, job: str, now: float, text: str, to: Address) -> bool:
-        fired = await self._db.write(jobs.run_now, job, now, now, text, to)
+    async def change_job(self, effect: JobEffect, now: float) -> None:
+        """Raises NotFound or UsageError."""
+        await self._db.write(jobs.take, effect, now)
+        self._notify(self.jobs_changed, *([self.arrivals] if effect.kind == "run" else []))
+
+    async def fire(
+        self, job: str, instant: float, next_at: float | None, now: float, text: str, to: Address, runs_in: str = "chat"
+    ) -> bool:
+        fired = await self._db.write(jobs.fire, job, instant, next_at, now, text, to, runs_in)
         self._notify(self.arrivals)
         return fired
 
@@ -417,14 +437,18 @@ class SqliteStore(Store):
         """Whether a run of `job` waits or is going on."""
         return await self._db.read(jobs.runs, job)
 
-    async def missed(self, job: str, instants: Sequence[float], next_at: float | None, now: float) -> None:
-        await self._db.write(jobs.missed, job, instants, next_at, now)
+    async def missed(self, job: str, instants: Sequence[float], next_at: float | None, now: float, note: str = "") -> None:
+        await self._db.write(jobs.missed, job, instants, next_at, now, note)
 
     async def set_job_back(self, job: str, next_at: float) -> None:
         await self._db.write(jobs.set_back, job, next_at)
 
     async def job_history(self, job: str, limit: int) -> list[dict[str, Any]]:
-        return await self._db.read(jobs.history, job, limit)
+        return await self._db.read(runs.history, job, limit)
+
+    async def last_reply(self, job: str) -> str:
+        """What the job's newest run that came to something said."""
+        return await self._db.read(runs.last_reply, job)
 
     # Sessions ----------------------------------------------------------------------------------------------------
 

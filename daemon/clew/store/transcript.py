@@ -40,7 +40,8 @@ _remembered = lru_cache(maxsize=REMEMBERED)(_message)
 
 def append(db: sqlite3.Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]) -> tuple[Message, ...]:
     """Append messages and index them."""
-    last: int = db.execute("SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?", (session,)).fetchone()[0]
+    first = "coalesce((SELECT fork_seq FROM sessions WHERE id = ?), 0)"  # where a run goes on from its chat's session
+    last: int = db.execute(f"SELECT coalesce(max(seq), {first}) FROM messages WHERE session = ?", (session, session)).fetchone()[0]
     return tuple(_append(db, session, chat, turn, seq, each) for seq, each in enumerate(new, last + 1))
 
 

@@ -11,19 +11,23 @@ from clew.store import (
     SAFE_ATTEMPTS,
     Claim,
     Item,
+    JobEffect,
     LeaseLost,
     NewMessage,
     Outcome,
     Reply,
+    Room,
     Step,
     ToolState,
     boundaries,
     compactions,
+    jobs,
     marks,
     model_calls,
     outbox,
     people,
     recalled,
+    runs,
     transcript,
 )
 from clew.store.damage import readable
@@ -34,29 +38,45 @@ FOR_THE_AGENT = ("message", "job")
 """Kinds of arrivals that a model answers."""
 RUNNING = "state IN ('running', 'waiting') AND state = 'running'"
 """That a turn runs, in the words of the index `turns_open`."""
-_ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job, reply_to"
+EVERYTHING = Room()
+_ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job, reply_to, instant"
 
 
 def claimable(db: sqlite3.Connection, now: float) -> bool:
     """Whether a claim may find something; asked of a reader, so that looking costs no write."""
     row = db.execute(
-        f"SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new') OR EXISTS (SELECT 1 FROM turns WHERE {RUNNING} AND lease_until <= ?)",
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND job IS NULL)"
+        " OR EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND job IS NOT NULL)"
+        f" OR EXISTS (SELECT 1 FROM turns WHERE {RUNNING} AND lease_until <= ?)",
         (now,),
     ).fetchone()
     return bool(row[0])
 
 
-def claim(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str], risky_first: bool = False) -> Claim | None:
+def claim(
+    db: sqlite3.Connection,
+    owner: str,
+    now: float,
+    lease: float,
+    merging: frozenset[str],
+    risky_first: bool = False,
+    room: Room = EVERYTHING,
+) -> Claim | None:
     """The next turn that may run.
 
-    First those whose lease ended, then the oldest waiting arrival whose session is free; a turn that may have brought the process down
-    comes last, and runs alone. risky_first: it has waited long enough, nothing else is begun before it.
+    First those whose lease ended, then the oldest waiting arrival whose session is free, then jobs; a turn that may have brought the
+    process down comes last, and runs alone. risky_first: it has waited long enough, nothing else is begun before it. room: what there
+    is room for.
     """
     if _running(db, now, risky=True):
         return None
     if risky_first and _risky_waits(db, now):
         return None if _running(db, now, risky=False) else _resume(db, owner, now, lease, risky=True)
-    found = _resume(db, owner, now, lease, risky=False) or _begin(db, owner, now, lease, merging)
+    found = _resume(db, owner, now, lease, room, risky=False)
+    if found is None and room.people:
+        found = _begin(db, owner, now, lease, merging)
+    if found is None and room.jobs:
+        found = _begin_run(db, owner, now, lease)
     if found is None and not _running(db, now, risky=False):
         found = _resume(db, owner, now, lease, risky=True)
     return found
@@ -81,12 +101,13 @@ def _risky_waits(db: sqlite3.Connection, now: float) -> bool:
     return row is not None
 
 
-def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, *, risky: bool) -> Claim | None:
+def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, room: Room = EVERYTHING, *, risky: bool) -> Claim | None:
     row = db.execute(
         "UPDATE turns SET owner = ?, epoch = epoch + 1, lease_until = ? WHERE id ="
-        f" (SELECT id FROM turns WHERE {RUNNING} AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ? ORDER BY started LIMIT 1)"
+        f" (SELECT id FROM turns WHERE {RUNNING} AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ?"
+        "  AND CASE WHEN kind = 'job' THEN ? ELSE ? END ORDER BY started LIMIT 1)"
         " RETURNING id, session, chat, kind, epoch, first_seq, started, stop_requested_at",
-        (owner, now + lease, now, SAFE_ATTEMPTS, risky),
+        (owner, now + lease, now, SAFE_ATTEMPTS, risky, room.jobs, room.people),
     ).fetchone()
     if row is None:
         return None
@@ -99,27 +120,57 @@ def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, *, ris
 
 def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
     db.execute(
-        "UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered' WHERE state = 'new' AND expires <= ?",
+        "UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered' WHERE state = 'new'"
+        " AND job IS NULL AND expires <= ?",
         (now,),
     )
-    row = db.execute(
+    while (row := _first(db)) is not None:
+        chat, session, transport, inbox_id, kind = row
+        if session is None:
+            session = new_session(db, chat, now)
+        if kind != "notice":
+            return _start(db, chat, session, kind, owner, now, lease, _items(db, chat, inbox_id, kind, merges=transport in merging))
+        runs.take_in_notice(db, session, chat, inbox_id, now)
+    return None
+
+
+def _first(db: sqlite3.Connection) -> tuple[int, str | None, str, int, Any] | None:
+    """(chat, its session, transport, inbox row, kind) of the oldest arrival whose session is free."""
+    row: tuple[int, str | None, str, int, Any] | None = db.execute(
         "SELECT chats.id, chats.session, inbox.transport, inbox.id, inbox.kind"
-        " FROM (SELECT chat, min(id) AS id FROM inbox WHERE state = 'new' GROUP BY chat) AS first"
+        " FROM (SELECT chat, min(id) AS id FROM inbox WHERE state = 'new' AND job IS NULL GROUP BY chat) AS first"
         " JOIN inbox ON inbox.id = first.id JOIN chats ON chats.id = first.chat"
         " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = chats.session AND turns.state IN ('running', 'waiting'))"
         " ORDER BY inbox.id LIMIT 1"
     ).fetchone()
+    return row
+
+
+def _begin_run(db: sqlite3.Connection, owner: str, now: float, lease: float) -> Claim | None:
+    """A job's turn. What it asks is decided in it: see `open_run`."""
+    row = runs.waiting(db)
     if row is None:
         return None
-    chat, session, transport, inbox_id, kind = row
-    if session is None:
-        session = new_session(db, chat, now)
-    items = _items(db, chat, inbox_id, kind, merges=transport in merging)
-    return _start(db, chat, session, kind, owner, now, lease, items)
+    inbox_id, chat, runs_in = row
+    item = _item(db.execute(f"SELECT {_ITEM} FROM inbox WHERE id = ?", (inbox_id,)).fetchone())
+    if runs_in == "chat" and db.execute("SELECT session FROM chats WHERE id = ?", (chat,)).fetchone()[0] is None:
+        new_session(db, chat, now)
+    return _start(db, chat, runs.session_for(db, chat, runs_in, now), "job", owner, now, lease, (item,))
+
+
+def open_run(db: sqlite3.Connection, claim: Claim, text: str, now: float) -> Claim:
+    """Append what a job asks, with which its turn begins for the model. Raises LeaseLost."""
+    chat = _hold(db, claim)
+    runs.fork(db, claim.session)
+    items = tuple(replace(item, text=text) for item in claim.items)
+    first_seq = _take_in(db, claim.session, chat, claim.turn, items, now)[0].seq
+    db.execute("UPDATE turns SET first_seq = ? WHERE id = ?", (first_seq, claim.turn))
+    return _claim(db, claim.turn, claim.session, chat, "job", claim.owner, claim.epoch, items, first_seq, claim.started, now, resumed=False)
 
 
 def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: bool) -> tuple[Item, ...]:
-    rows = db.execute(f"SELECT {_ITEM} FROM inbox WHERE chat = ? AND state = 'new' AND id >= ? ORDER BY id", (chat, first)).fetchall()
+    waiting = f"SELECT {_ITEM} FROM inbox WHERE chat = ? AND state = 'new' AND job IS NULL AND id >= ? ORDER BY id"
+    rows = db.execute(waiting, (chat, first)).fetchall()
     items: list[Item] = []
     for row in rows:
         item = _item(row)
@@ -141,7 +192,7 @@ def _start(
 ) -> Claim:
     turn = new_id()
     first_seq = 0
-    if kind in FOR_THE_AGENT:
+    if kind == "message":
         first_seq = _take_in(db, session, chat, turn, items, now)[0].seq
     db.execute(
         "INSERT INTO turns (id, session, chat, kind, state, owner, epoch, lease_until, first_seq, started)"
@@ -207,6 +258,7 @@ def _claim(
         rows=rows,
         notes=reading.standing(db, address, rows.prompt, now) if rows else NOTHING,
         more=claimable(db, now),
+        failures=runs.failures(db, items[-1].job) if kind == "job" and items else 0,
     )
 
 
@@ -221,7 +273,9 @@ def new_session(db: sqlite3.Connection, chat: int, now: float, title: str = "") 
 def steerable(db: sqlite3.Connection, turn: str) -> bool:
     """Whether something has arrived in the chat of a running turn."""
     row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM turns JOIN inbox ON inbox.chat = turns.chat WHERE turns.id = ? AND inbox.state = 'new')", (turn,)
+        "SELECT EXISTS (SELECT 1 FROM turns JOIN inbox ON inbox.chat = turns.chat WHERE turns.id = ? AND inbox.state = 'new'"
+        " AND inbox.job IS NULL)",
+        (turn,),
     ).fetchone()
     return bool(row[0])
 
@@ -229,7 +283,9 @@ def steerable(db: sqlite3.Connection, turn: str) -> bool:
 def steer(db: sqlite3.Connection, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
     """Take messages that arrived meanwhile into a running turn, up to the first command. Raises LeaseLost."""
     chat = _hold(db, claim)
-    first = db.execute("SELECT id, kind FROM inbox WHERE chat = ? AND state = 'new' ORDER BY id LIMIT 1", (chat,)).fetchone()
+    first = db.execute(
+        "SELECT id, kind FROM inbox WHERE chat = ? AND state = 'new' AND job IS NULL ORDER BY id LIMIT 1", (chat,)
+    ).fetchone()
     if first is None or first[1] != "message":
         return (), ()
     items = _items(db, chat, first[0], "message", merges=True)
@@ -257,21 +313,20 @@ def finish(
         "UPDATE inbox SET state = ?, reason = ? WHERE turn = ?",
         ("failed" if outcome.state == "failed" else "answered", outcome.error, claim.turn),
     )
-    if any(item.job for item in claim.items):
-        db.execute(
-            "UPDATE job_runs SET outcome = ?, note = ?, turn = ? WHERE (job, instant) IN (SELECT job, instant FROM inbox WHERE turn = ?)",
-            ("failed" if outcome.state == "failed" else "done", outcome.error, claim.turn, claim.turn),
-        )
     if outcome.boundary:
         boundaries.put(db, claim.session, outcome.boundary)
     for effect in outcome.effects:
         if isinstance(effect, NoteEffect):
             history.take(db, effect, now, known)
+        elif isinstance(effect, JobEffect):
+            jobs.take(db, effect, now)
         else:
             marks.take(db, claim.session, effect, now)
     if outcome.new_session:
         new_session(db, chat, now)
     put = [outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies]
+    if claim.kind == "job":
+        runs.end(db, claim, chat, outcome, list(zip(put, replies, strict=True)), now)
     return tuple(put), claimable(db, now)
 
 
@@ -327,5 +382,5 @@ def tool_states(db: sqlite3.Connection, turn: str) -> dict[str, str]:
 
 
 def _item(row: Sequence[Any]) -> Item:
-    identifier, kind, text, client_id, person, sender_name, context, received, job, reply_to = row
-    return Item(identifier, kind, text, client_id, person, sender_name, readable(context, {}), received, job, reply_to)
+    identifier, kind, text, client_id, person, sender_name, context, received, job, reply_to, instant = row
+    return Item(identifier, kind, text, client_id, person, sender_name, readable(context, {}), received, job, reply_to, instant)

@@ -19,6 +19,7 @@ class ToolContext:
     """On whose behalf a tool runs. It comes from the turn, never from the model.
 
     address: where the turn is answered. after_seq: the last row of the session that is not in view. now: seconds since the epoch, UTC.
+    scheduled: nobody wrote, a job runs.
     """
 
     session: str
@@ -29,6 +30,7 @@ class ToolContext:
     zone: tzinfo
     zone_name: str
     now: float
+    scheduled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from clew.errors import ClewError, NotFound, UsageError
 from clew.messages import Message, blocks_to_json
 from clew.service import Service
-from clew.store import AccessRequest, Compaction, Job, Said, SessionRow
+from clew.store import AccessRequest, Compaction, Said, SessionRow
 from clew.threads import Pinned
 from clew.transport import Address
 from clew.web.auth import Door, by_socket, unknown_caller
 from clew.web.chat import PAGE, chat_id
 from clew.web.documents import Documents
 from clew.web.index import Index
+from clew.web.jobs import Jobs
 from clew.web.memory import Memory
 from clew.web.openapi import BASE, Call, Endpoint, document
 from clew.web.search import Search
@@ -106,10 +107,6 @@ class Sessions(BaseModel):
     sessions: list[SessionRow]
 
 
-class Jobs(BaseModel):
-    jobs: list[Job]
-
-
 class Requests(BaseModel):
     requests: list[AccessRequest]
 
@@ -167,14 +164,13 @@ class Api:
             Endpoint("POST", "/sessions/{id}/pins", self.pin, "Keep a message word for word", body=PinBody),
             Endpoint("DELETE", "/sessions/{id}/pins/{message}", self.unpin, "Let go of a pinned message"),
             Endpoint("GET", "/chats/{id}/messages", self.messages, "The timeline of a web chat", Messages, ChatQuery),
-            Endpoint("GET", "/jobs", self.jobs, "Scheduled prompts", Jobs),
-            Endpoint("POST", "/jobs/{name}/run", self.run_job, "Run a scheduled prompt now"),
             Endpoint("POST", "/outbox/{id}/retry", self.retry_delivery, "Send a dead or unknown delivery once more"),
             Endpoint("DELETE", "/outbox/{id}", self.discard_delivery, "Give up a delivery"),
             Endpoint("GET", "/access", self.access, "Who asked to be let in", Requests, AccessQuery),
             Endpoint("POST", "/access/{code}", self.answer_access, "Let somebody in, or not", AccessRequest, body=AccessBody),
             Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
             *Memory(service).endpoints,
+            *Jobs(service).endpoints,
             *Search(service).endpoints,
             *Index(service).endpoints,
             *Documents(service).endpoints,
@@ -330,14 +326,7 @@ class Api:
         newest = await self._store.history(str(address), 0, 1, newest=True)
         return {"session": session, "address": str(address), "after": newest[-1].seq if newest else 0}
 
-    # Jobs and access ---------------------------------------------------------------------------------------------
-
-    async def jobs(self, call: Call) -> Any:
-        return {"jobs": [plain(job) | {"spec": json.loads(job.spec)} for job in await self._store.jobs()]}
-
-    async def run_job(self, call: Call) -> Any:
-        await self._service.scheduler.run_now(call.path["name"])
-        return {"job": call.path["name"]}
+    # Deliveries and access ---------------------------------------------------------------------------------------------
 
     async def retry_delivery(self, call: Call) -> Any:
         if not await self._store.send_again(call.path["id"], self._service.time.wall()):

@@ -1,0 +1,137 @@
+"""Jobs that people make, in a chat, through their model, the command line or the API: checked, named, described."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain, islice
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import ValidationError
+
+from clew.config import Job as Entry
+from clew.errors import UsageError
+from clew.store import Job, JobEffect
+from clew.timetable import span, upcoming, when
+
+SHOWN = 5
+"""Coming instants that a listing shows."""
+CONFIRMED = 3
+"""Coming instants that whoever makes a job is told."""
+SHORTEST = 60.0
+"""Seconds of the shortest interval that may be asked for outside of the config."""
+_NOT_IN_NAMES = re.compile(r"[^\w]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A job as listings show it. coming: its next instants, seconds since the epoch; zone: IANA name in which they are meant."""
+
+    name: str
+    origin: str
+    person: str | None
+    schedule: str
+    zone: str
+    enabled: bool
+    coming: tuple[float, ...]
+    entry: Entry
+    failures: int = 0
+
+    def times(self, count: int = SHOWN) -> list[str]:
+        return [local(at, self.zone) for at in self.coming[:count]]
+
+
+def described(job: Job, zone: str, count: int = SHOWN) -> Described:
+    """A stored job. zone: where its entry names none."""
+    entry = Entry.model_validate_json(job.spec)
+    where = entry.timezone or zone
+    following = () if job.next_at is None else chain((job.next_at,), upcoming(entry, job.next_at, where))
+    coming = tuple(islice(following, count)) if job.enabled else ()
+    return Described(job.name, job.origin, job.person, when(entry), where, job.enabled, coming, entry, job.failures)
+
+
+def local(at: float, zone: str) -> str:
+    """A time in its zone, with the offset: 2027-01-15T08:30:00+01:00."""
+    return datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat(timespec="seconds")
+
+
+def booked(
+    fields: Mapping[str, Any],
+    *,
+    taken: Collection[str],
+    origin: Literal["cli", "chat", "api"],
+    person: str | None,
+    now: float,
+    zone: str,
+) -> tuple[JobEffect, Described]:
+    """(what makes a new job of these fields of a `schedule` entry, the job). Without `name` it gets one from its prompt.
+
+    The zone is stored with it, so that it does not change with the config. Raises UsageError with what is wrong.
+    """
+    given = {key: value for key, value in fields.items() if value is not None}
+    name = str(given.pop("name", "")) or free_name(str(given.get("prompt", "")), taken)
+    entry = checked({"timezone": zone, **given, "name": name})
+    job = Job(name, entry.model_dump_json(), True, first(entry, now, zone), origin, person)
+    return JobEffect("add", name, person, job.spec, job.next_at, origin), described(job, zone)
+
+
+def rebooked(job: Job, fields: Mapping[str, Any], now: float, zone: str) -> tuple[JobEffect, Described]:
+    """(what changes these fields of a job, the job as it is then). Raises UsageError."""
+    given = {key: value for key, value in fields.items() if value is not None}
+    before = Entry.model_validate_json(job.spec).model_dump(mode="json", exclude_none=True)
+    if given.keys() & {"cron", "every", "at"}:
+        before = {key: value for key, value in before.items() if key not in ("cron", "every", "at")}
+    entry = checked({**before, **given})
+    changed = Job(job.name, entry.model_dump_json(), job.enabled, first(entry, now, zone), job.origin, job.person)
+    return JobEffect("update", job.name, job.person, changed.spec, changed.next_at), described(changed, zone)
+
+
+def checked(fields: Mapping[str, Any]) -> Entry:
+    """Fields of an entry as one that people may make: with exactly one clock and a prompt, and no program. Raises UsageError."""
+    clocks = [key for key in ("cron", "every", "at") if fields.get(key) is not None]
+    if len(clocks) != 1:
+        raise UsageError("A job has exactly one of cron, every and at.")
+    if fields.keys() & {"command", "condition"}:
+        raise UsageError("Programs can be named in the config alone.")
+    if not str(fields.get("prompt", "")).strip():
+        raise UsageError("A job needs a prompt.")
+    try:
+        entry = Entry.model_validate(dict(fields))
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(str(part) for part in fault["loc"]) or "job"
+        raise UsageError(f"{key}: {str(fields.get(key, ''))[:60]!r} {fault['msg']}.") from None
+    if entry.every is not None and entry.every < SHORTEST:
+        raise UsageError(f"every: {span(SHORTEST)} is the shortest that may be asked for.")
+    return entry
+
+
+def first(entry: Entry, now: float, zone: str) -> float:
+    """When it is due for the first time. Raises UsageError where that is over."""
+    instant = next(upcoming(entry, now, zone), None)
+    if instant is None:
+        raise UsageError(f"{when(entry)} ({entry.timezone or zone}) has passed; it is {local(now, entry.timezone or zone)} now.")
+    return instant
+
+
+def free_name(prompt: str, taken: Collection[str]) -> str:
+    """A name made of the first words of a prompt, with a number where another job has it."""
+    stem = "-".join(_NOT_IN_NAMES.sub(" ", prompt).lower().split()[:4])[:40].strip("-") or "job"
+    number = 1
+    while (name := stem if number == 1 else f"{stem}-{number}") in taken:
+        number += 1
+    return name
+
+
+def lines(jobs: Sequence[Described], person: str | None) -> list[str]:
+    """A line for each job, for a chat: who made it, when it runs, what it asks."""
+    return [line(each, person) for each in jobs]
+
+
+def line(job: Described, person: str | None) -> str:
+    state = ("next " + ", ".join(job.times(CONFIRMED)) if job.coming else "not due again") if job.enabled else "off"
+    whose = "yours" if person is not None and job.person == person else f"from the {'config' if job.origin == 'config' else 'operator'}"
+    asks = " ".join((job.entry.prompt or "(a program)").split())
+    failing = f", failed {job.failures} times in a row" if job.failures else ""
+    return f"{job.name} ({whose}): {job.schedule} {job.zone}, {state}{failing}: {asks[:80]}{'…' * (len(asks) > 80)}"

@@ -1,0 +1,95 @@
+"""`/jobs`: what a person may do with jobs in a chat."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from clew import booking
+from clew.errors import UsageError
+from clew.store import Claim, JobEffect
+from clew.store.sqlite import SqliteStore
+from clew.tools.schedules import seen, switch
+
+USAGE = "/jobs [add WHEN PROMPT | remove NAME | pause NAME | resume NAME | run NAME | history NAME]"
+HOW = (
+    "It is written so: /jobs add cron 30 8 * * 1-5 What is on today? — or /jobs add cron @daily …, /jobs add every 6h …,"
+    " /jobs add at 2027-03-01T17:30 …, /jobs add at 17:30 …"
+)
+RUNS = 10
+"""Runs that /jobs history shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What is answered, and what takes place with it."""
+
+    text: str
+    effects: tuple[JobEffect, ...] = ()
+
+
+async def answer(store: SqliteStore, claim: Claim, rest: str, zone: str) -> Said:
+    """What `/jobs REST` comes to. zone: the asker's. Raises NotFound or UsageError."""
+    person = claim.person.id if claim.person else None
+    match rest.split(maxsplit=1):
+        case []:
+            lines = booking.lines(seen(await store.jobs(), person, str(claim.address), zone), person)
+            return Said("\n".join(lines) or f"There are no jobs here. {HOW}")
+        case ["history", name]:
+            return await _history(store, claim, name, zone)
+        case ["add" | "remove" | "pause" | "resume" | "run" as verb, words]:
+            if claim.person is None or claim.person.role == "guest":
+                raise UsageError("Only members and owners may have jobs.")
+            return await _changed(store, claim, claim.person.id, verb, words, zone)
+    raise UsageError(f"It is written so: {USAGE}")
+
+
+async def _changed(store: SqliteStore, claim: Claim, person: str, verb: str, words: str, zone: str) -> Said:
+    if verb == "add":
+        fields = {**clock(words, claim.started, zone), "deliver_to": str(claim.address)}
+        taken = {job.name for job in await store.jobs()}
+        effect, made = booking.booked(fields, taken=taken, origin="chat", person=person, now=claim.started, zone=zone)
+        return Said(f"Made: {booking.line(made, person)}", (effect,))
+    job = await store.job(words, person)
+    if verb == "remove":
+        return Said(f"Removed: {job.name}.", (JobEffect("remove", job.name, person),))
+    if verb == "run":
+        return Said(f"{job.name} runs.", (JobEffect("run", job.name, person, next_at=claim.started),))
+    effect = switch(job, enabled=verb == "resume", now=claim.started, zone=zone)
+    return Said(f"{job.name} is {'on' if verb == 'resume' else 'off'}.", (effect,))
+
+
+async def _history(store: SqliteStore, claim: Claim, name: str, zone: str) -> Said:
+    person = claim.person.id if claim.person else None
+    known = seen([await store.job(name)], person, str(claim.address), zone)
+    if not known:
+        await store.job(name, person or "")  # raises: it is none of theirs
+    lines = []
+    for run in await store.job_history(name, RUNS):
+        arrived = f", {run['delivery']}" if run["delivery"] else ""
+        note = f" ({run['note']})" if run["note"] else ""
+        lines.append(f"{booking.local(run['instant'], zone)}: {run['outcome']}{arrived}{note}")
+    return Said("\n".join(lines) or f"{name} has not run yet.")
+
+
+def clock(words: str, now: float, zone: str) -> dict[str, str]:
+    """`cron M H D M W PROMPT`, `cron @daily PROMPT`, `every 6h PROMPT` or `at TIME PROMPT` as fields of an entry. Raises UsageError.
+
+    A time of day alone is the next one.
+    """
+    kind, _, rest = words.partition(" ")
+    parts = 1 if kind != "cron" or rest.lstrip().startswith("@") else 5
+    given = rest.split(maxsplit=parts)
+    if kind not in ("cron", "every", "at") or len(given) <= parts:
+        raise UsageError(HOW)
+    when, prompt = " ".join(given[:parts]), given[parts]
+    return {kind: _next_time_of_day(when, now, zone) if kind == "at" else when, "prompt": prompt}
+
+
+def _next_time_of_day(when: str, now: float, zone: str) -> str:
+    try:
+        time = datetime.strptime(when, "%H:%M").time()
+    except ValueError:
+        return when
+    local = datetime.fromtimestamp(now, ZoneInfo(zone)).replace(tzinfo=None)
+    day = local.date() if time > local.time() else local.date() + timedelta(days=1)
+    return datetime.combine(day, time).isoformat(timespec="minutes")

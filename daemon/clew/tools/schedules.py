@@ -1,0 +1,146 @@
+"""Tools with which a model makes jobs for the person it talks with: theirs alone, and spoken where they were asked for."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from clew import booking
+from clew.errors import NotFound, UsageError
+from clew.request import ToolSpec
+from clew.store import Job, JobEffect
+from clew.store.sqlite import SqliteStore
+from clew.tools import Tool, ToolContext, ToolError, schema
+
+_Cron = Annotated[str, Field(description="Five fields, such as 30 8 * * 1-5, or @daily.", max_length=200)]
+_Every = Annotated[str, Field(description="An interval: 90m, 6h, 2d.", max_length=20)]
+_At = Annotated[str, Field(description="Once: 2027-03-01T17:30, in the zone.", max_length=40)]
+_Zone = Annotated[str, Field(description="An IANA name; the person's if left out.", max_length=64)]
+_Prompt = Annotated[str, Field(description="What you are asked then, in full: nobody explains it.", max_length=10_000)]
+_Named = Annotated[str, Field(max_length=64)]
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Create(_Arguments):
+    prompt: _Prompt
+    cron: _Cron | None = None
+    every: _Every | None = None
+    at: _At | None = None
+    timezone: _Zone | None = None
+    name: _Named | None = None
+
+
+class Nothing(_Arguments):
+    pass
+
+
+class Update(_Arguments):
+    name: _Named
+    prompt: _Prompt | None = None
+    cron: _Cron | None = None
+    every: _Every | None = None
+    at: _At | None = None
+    timezone: _Zone | None = None
+    enabled: bool | None = None
+
+
+class Delete(_Arguments):
+    name: _Named
+
+
+_Run = Callable[[ToolContext, BaseModel], Awaitable[str]]
+_Declared = tuple[str, str, type[BaseModel]]
+_CREATE: _Declared = (
+    "schedule_create",
+    "Make a job: a reminder or a recurring prompt. You are asked `prompt` then, and your answer is sent to this conversation. Give one of"
+    " cron, every, at.",
+    Create,
+)
+_LIST: _Declared = ("schedule_list", "The person's jobs, and the others that speak here.", Nothing)
+_UPDATE: _Declared = ("schedule_update", "Change a job of the person's: only what is given.", Update)
+_DELETE: _Declared = ("schedule_delete", "Delete a job of the person's.", Delete)
+
+
+def tools(store: SqliteStore) -> list[Tool]:
+    """schedule_create, schedule_list, schedule_update and schedule_delete."""
+
+    async def create(context: ToolContext, arguments: BaseModel) -> str:
+        asked = Create.model_validate(arguments.model_dump())
+        person = _asker(context)
+        taken = {job.name for job in await store.jobs()}
+        fields = {**asked.model_dump(), "deliver_to": context.address}
+        effect, job = booking.booked(fields, taken=taken, origin="chat", person=person, now=context.now, zone=context.zone_name)
+        await store.change_job(effect, context.now)
+        return f"{booking.line(job, person)}\nIts answers come to this conversation."
+
+    async def listing(context: ToolContext, arguments: BaseModel) -> str:
+        person = context.person.id if context.person else None
+        shown = seen([*await store.jobs()], person, context.address, context.zone_name)
+        return "\n".join(booking.lines(shown, person)) or "There are no jobs."
+
+    async def update(context: ToolContext, arguments: BaseModel) -> str:
+        asked = Update.model_validate(arguments.model_dump())
+        person = _asker(context)
+        fields = asked.model_dump(exclude={"name", "enabled"}, exclude_none=True)
+        job = await store.job(asked.name, person)
+        if fields:
+            effect, _ = booking.rebooked(job, fields, context.now, context.zone_name)
+            await store.change_job(effect, context.now)
+        if asked.enabled is not None:
+            effect = switch(await store.job(asked.name, person), enabled=asked.enabled, now=context.now, zone=context.zone_name)
+            await store.change_job(effect, context.now)
+        return booking.line(booking.described(await store.job(asked.name, person), context.zone_name), person)
+
+    async def delete(context: ToolContext, arguments: BaseModel) -> str:
+        name = Delete.model_validate(arguments.model_dump()).name
+        await store.change_job(JobEffect("remove", name, _asker(context)), context.now)
+        return f"Deleted {name}."
+
+    return [
+        Tool(*_CREATE, _guarded(create)),
+        Tool(*_LIST, _guarded(listing), idempotent=True),
+        Tool(*_UPDATE, _guarded(update)),
+        Tool(*_DELETE, _guarded(delete)),
+    ]
+
+
+def specs() -> list[ToolSpec]:
+    """What a model is told of these tools."""
+    return [ToolSpec(name, description, schema(arguments)) for name, description, arguments in (_CREATE, _LIST, _UPDATE, _DELETE)]
+
+
+def _guarded(run: _Run) -> _Run:
+    """What stands against a change is for the model."""
+
+    async def call(context: ToolContext, arguments: BaseModel) -> str:
+        try:
+            return await run(context, arguments)
+        except (NotFound, UsageError) as error:
+            raise ToolError(f"{error.message} {error.hint}".strip()) from None
+
+    return call
+
+
+def _asker(context: ToolContext) -> str:
+    """Whose jobs may be changed. Raises ToolError where nobody's may."""
+    if context.scheduled:
+        raise ToolError("A job may not make or change jobs. Say in your answer what the person might ask for.")
+    if context.person is None or context.person.role == "guest":
+        raise ToolError("Only members and owners may have jobs.")
+    return context.person.id
+
+
+def seen(jobs: Sequence[Job], person: str | None, address: str, zone: str) -> list[booking.Described]:
+    """The jobs that somebody may see in a chat: their own, and those that speak there."""
+    everything = [booking.described(job, zone) for job in jobs]
+    return [job for job in everything if (person is not None and job.person == person) or job.entry.deliver_to == address]
+
+
+def switch(job: Job, *, enabled: bool, now: float, zone: str) -> JobEffect:
+    """What turns a job on or off. Its clock begins anew when it is turned on. Raises UsageError where it is not due again."""
+    if not enabled:
+        return JobEffect("disable", job.name, job.person)
+    return JobEffect("enable", job.name, job.person, next_at=booking.first(booking.described(job, zone).entry, now, zone))

@@ -1,0 +1,125 @@
+"""The API's jobs: listed, made, switched, run, removed, and what became of their runs."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from clew import booking
+from clew.errors import UsageError
+from clew.service import Service
+from clew.store import JobEffect
+from clew.tools.schedules import switch
+from clew.web.openapi import Call, Endpoint
+from clew.web.wire import plain
+
+_Words = Annotated[str, Field(max_length=200)]
+
+
+class NewJob(BaseModel):
+    """An entry of `schedule`, but for programs, which the config alone can name. Without `name` it gets one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prompt: Annotated[str, Field(max_length=50_000)]
+    deliver_to: Annotated[str, Field(max_length=512)]
+    name: _Words | None = None
+    cron: _Words | None = None
+    every: _Words | None = None
+    at: _Words | None = None
+    timezone: _Words | None = None
+    session: _Words | None = None
+    misfire: Literal["skip", "once", "all"] | None = None
+    overlap: Literal["skip", "queue"] | None = None
+    grace: _Words | None = None
+    jitter: _Words | None = None
+    timeout: _Words | None = None
+
+
+class HistoryQuery(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    limit: Annotated[int, Field(ge=1, le=1000)] = 20
+
+
+class Listing(BaseModel):
+    """coming: the next five instants of each, with offset. spec: its entry as it would stand in the config."""
+
+    jobs: list[dict[str, JsonValue]]
+
+
+class History(BaseModel):
+    """The newest first. outcome: how the run ended; delivery: the state of what it said."""
+
+    runs: list[dict[str, JsonValue]]
+
+
+class Jobs:
+    """The handlers, and the table of routes that they are described by."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._store = service.store
+        self.endpoints = (
+            Endpoint("GET", "/jobs", self.jobs, "Jobs, with their next instants", Listing),
+            Endpoint("POST", "/jobs", self.add_job, "Make a job", body=NewJob),
+            Endpoint("DELETE", "/jobs/{name}", self.remove_job, "Remove a job that is not in the config"),
+            Endpoint("POST", "/jobs/{name}/enable", self.enable_job, "Turn a job on; its clock begins anew"),
+            Endpoint("POST", "/jobs/{name}/disable", self.disable_job, "Turn a job off"),
+            Endpoint("POST", "/jobs/{name}/run", self.run_job, "Run a job now, beside its clock"),
+            Endpoint("GET", "/jobs/{name}/history", self.job_history, "What became of its runs", History, HistoryQuery),
+        )
+
+    @property
+    def _now(self) -> float:
+        return self._service.time.wall()
+
+    async def jobs(self, call: Call) -> Any:
+        jobs = await self._store.jobs()
+        return {
+            "jobs": [
+                plain(job) | {"spec": json.loads(job.spec), "coming": booking.described(job, self._service.zone).times()} for job in jobs
+            ]
+        }
+
+    async def add_job(self, call: Call) -> Any:
+        body: NewJob = call.body
+        transport = body.deliver_to.partition(":")[0]
+        if transport not in self._service.transports:
+            there = ", ".join(sorted(self._service.transports))
+            raise UsageError(f"deliver_to: there is no transport {transport!r} that is enabled; there are: {there}.")
+        effect, made = booking.booked(
+            body.model_dump(),
+            taken={job.name for job in await self._store.jobs()},
+            origin="api" if call.caller.user is None else "cli",
+            person=None,
+            now=self._now,
+            zone=self._service.zone,
+        )
+        await self._store.change_job(effect, self._now)
+        return {"job": made.name, "schedule": made.schedule, "timezone": made.zone, "coming": made.times()}
+
+    async def remove_job(self, call: Call) -> Any:
+        await self._store.change_job(JobEffect("remove", call.path["name"]), self._now)
+        return {"job": call.path["name"]}
+
+    async def enable_job(self, call: Call) -> Any:
+        return await self._switched(call.path["name"], enabled=True)
+
+    async def disable_job(self, call: Call) -> Any:
+        return await self._switched(call.path["name"], enabled=False)
+
+    async def _switched(self, name: str, *, enabled: bool) -> Any:
+        job = await self._store.job(name)
+        await self._store.change_job(switch(job, enabled=enabled, now=self._now, zone=self._service.zone), self._now)
+        return {"job": name, "enabled": enabled}
+
+    async def run_job(self, call: Call) -> Any:
+        await self._service.scheduler.run_now(call.path["name"])
+        return {"job": call.path["name"]}
+
+    async def job_history(self, call: Call) -> Any:
+        runs = await self._store.job_history(call.path["name"], call.query.limit)
+        if not runs:
+            await self._store.job(call.path["name"])
+        return {"runs": runs}
