@@ -195,6 +195,21 @@ async def _undo(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     return Answer(text, effects=(taken.effect,))
 
 
+async def _forget(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """Forget an exchange or, with nothing named, this conversation. In a group only the owner may, and who wrote what is named."""
+    forgotten = await rooms.threads.forget(claim.session, rest, claim.items[0].reply_to, rooms.zone)
+    person = claim.person
+    own = person is not None and all(row.sender in ("", person.id) for row in forgotten.messages) and not forgotten.whole
+    if not (claim.direct or own or (person is not None and person.role == "owner")):
+        return Answer("In a group only the owner has a conversation forgotten, and everybody what they wrote themselves.")
+    count = f"{len(forgotten.messages)} messages"
+    said = f"Forgotten: {count}, and what I noted from them."
+    if forgotten.whole:
+        said = f"This conversation is forgotten ({count}), and what I noted from it. A new one begins with your next message."
+    tail = f" The file keeps them until somebody runs `clew session delete {claim.session}`."
+    return Answer(said + tail, new_session=forgotten.whole, effects=(forgotten.effect,))
+
+
 async def _pin(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     pinned = await rooms.threads.pin(claim.session, rest, claim.person.id if claim.person else "", claim.items[0].reply_to)
     said = "Pinned" if pinned.new else "It was pinned already"
@@ -290,6 +305,7 @@ COMMANDS = {
     "/unpin": Command("/unpin [id]", "let go of it again: the one replied to, else the one pinned last", _unpin),
     "/recall": Command("/recall QUERY", "find what was said earlier, here and in your other conversations", _recall),
     "/why": Command("/why [id]", "what was recalled for a message, and why: the one replied to, else the newest", _why),
+    "/forget": Command("/forget [id]", "forget this conversation, or one exchange: the one named or replied to; no /undo", _forget),
     "/memory": Command("/memory [set KEY VALUE | clear NAME | history | undo]", "what is known here beyond this conversation", _memory),
     "/jobs": Command(jobs_command.USAGE, "your jobs, and those that speak here: when each is due, and what became of it", _jobs),
     "/stop": Command("/stop", "stop the reply that is being written", None),

@@ -1,4 +1,4 @@
-"""What people do to a thread by hand: pin messages, undo a compaction, take an exchange back.
+"""What people do to a thread by hand: pin messages, undo a compaction, take an exchange back, forget it.
 
 Deciding is separate from doing: a command's effect takes place in the commit that stores its answer, so that no crash lets it take
 place twice or without one.
@@ -33,6 +33,15 @@ class TakenBack:
     """An exchange that leaves the window."""
 
     messages: tuple[Message, ...]
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Messages that are forgotten, with all that was made of them. whole: they are all of their session."""
+
+    messages: tuple[Message, ...]
+    whole: bool
     effect: Effect
 
 
@@ -120,6 +129,19 @@ class Threads:
                 hint="What is in the summary comes back with /undo compaction." * bool(rows.to_seq),
             )
         return TakenBack(taken, Effect("take_back", tuple(row.id for row in taken)))
+
+    async def forget(self, session: str, key: str = "", replied_to: str | None = None, zone: str = "UTC") -> Forgotten:
+        """Forget the exchange of the message with this key, or of the one replied to; without either the whole session.
+
+        zone: of the dates in its summary (IANA). Raises NotFound or UsageError.
+        """
+        message = await self.meant(session, key, replied_to)
+        rows = await self._store.transcript(session)
+        if message is not None:
+            rows = tuple(row for row in rows if row.id == message.id or (message.turn and row.turn == message.turn))
+        if not rows:
+            raise NotFound("There is nothing here that could be forgotten.")
+        return Forgotten(rows, message is None, Effect("forget", tuple(row.id for row in rows), zone=zone))
 
     async def carry_out(self, session: str, effect: Effect) -> None:
         """Let it take place now. Raises UsageError where the compaction to undo is not the newest any more."""

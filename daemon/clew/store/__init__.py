@@ -278,11 +278,13 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What somebody does to a thread by hand: to messages, or to the newest compaction (`undo`, by its id). by: the person, for a pin."""
+    """What somebody does to a thread by hand: to messages, or to the newest compaction (`undo`, by its id). by: the person, for a pin.
+    zone: of the dates in a summary that is written anew without what is forgotten."""
 
-    kind: Literal["pin", "unpin", "take_back", "undo"]
+    kind: Literal["pin", "unpin", "take_back", "undo", "forget"]
     ids: tuple[str, ...]
     by: str = ""
+    zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)

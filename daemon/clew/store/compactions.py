@@ -165,7 +165,7 @@ def commit(
     newest = tip(db, new.session)
     if not db.execute("SELECT 1 FROM sessions WHERE id = ?", (new.session,)).fetchone():
         return False  # deleted meanwhile
-    if (newest.id if newest else None) != (tip_id or parent):
+    if (newest.id if newest else None) != (tip_id or parent) or _stands_on_forgotten(db, new):
         return False
     if tip_id:
         db.execute(
@@ -203,6 +203,16 @@ def commit(
     if calls:  # an extract made without the summariser says nothing of its health
         db.execute("DELETE FROM compaction_state WHERE session = ?", (new.session,))
     return True
+
+
+def _stands_on_forgotten(db: sqlite3.Connection, new: Compaction) -> bool:
+    """Whether something was forgotten while a summary of it was being written."""
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM json_each(?) AS entry CROSS JOIN json_each(entry.value, '$.sources') AS source"
+        " JOIN retractions ON message = source.value WHERE reason = 'deleted')",
+        (new.ledger,),
+    ).fetchone()
+    return bool(row[0])
 
 
 def failed(db: sqlite3.Connection, session: str, error: str, calls: Sequence[ModelCall]) -> int:

@@ -1,10 +1,12 @@
 """What people say of single messages: pinned, or taken back. The messages themselves never change."""
 
 import sqlite3
+from collections.abc import Collection
+from zoneinfo import ZoneInfo
 
 from clew.errors import NotFound, UsageError
 from clew.messages import Message
-from clew.store import Effect, Pin, compactions, transcript
+from clew.store import Effect, Pin, compactions, forgetting, transcript
 
 SHOWN = 40
 """Characters of a wrong id that are said back."""
@@ -61,9 +63,9 @@ def newest(db: sqlite3.Connection, session: str) -> Message | None:
     return next((row for row in map(transcript.message, rows) if row.text.strip()), None)
 
 
-def take(db: sqlite3.Connection, session: str, effect: Effect, now: float) -> None:
-    """Let an effect take place; one that took place already changes nothing. Raises UsageError where the compaction to undo is not the
-    newest any more."""
+def take(db: sqlite3.Connection, session: str, effect: Effect, now: float, known: Collection[str] = ()) -> None:
+    """Let an effect take place; one that took place already changes nothing. known: secrets of this installation. Raises UsageError where
+    the compaction to undo is not the newest any more."""
     match effect.kind:
         case "pin":
             rows = [(session, each, effect.by, now) for each in effect.ids]
@@ -73,6 +75,8 @@ def take(db: sqlite3.Connection, session: str, effect: Effect, now: float) -> No
         case "take_back":
             taken = [(each, now) for each in effect.ids]
             db.executemany("INSERT OR IGNORE INTO retractions (message, reason, at) VALUES (?, 'undo', ?)", taken)
+        case "forget":
+            forgetting.take(db, session, effect.ids, ZoneInfo(effect.zone), known, now)
         case "undo":
             for compaction in effect.ids:
                 if not compactions.undo(db, session, compaction, now):

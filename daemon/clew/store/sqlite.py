@@ -275,7 +275,7 @@ class SqliteStore(Store):
 
     async def take_effect(self, session: str, effect: Effect, now: float) -> None:
         """Raises UsageError where the compaction to undo is not the newest any more."""
-        await self._db.write(marks.take, session, effect, now)
+        await self._db.write(marks.take, session, effect, now, self._known)
 
     async def pins(self, session: str) -> list[Pin]:
         return await self._db.read(marks.pins, session)

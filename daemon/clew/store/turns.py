@@ -321,7 +321,7 @@ def finish(
         elif isinstance(effect, JobEffect):
             jobs.take(db, effect, now)
         else:
-            marks.take(db, claim.session, effect, now)
+            marks.take(db, claim.session, effect, now, known)
     if outcome.new_session:
         new_session(db, chat, now)
     put = [outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies]

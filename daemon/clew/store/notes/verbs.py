@@ -167,10 +167,15 @@ def log(work: Work, summary: str) -> int:
         " (SELECT id FROM note_changes WHERE scope = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
         (scope, scope, HISTORY),
     )
-    breaks = int(work.breaks or work.by.hand)
-    db.execute("UPDATE note_scopes SET version = version + 1, breaks = breaks + ? WHERE id = ?", (breaks, scope))
-    index.sign(db)
+    told(work)
     return number
+
+
+def told(work: Work) -> None:
+    """Let prompts know of a change."""
+    breaks = int(work.breaks or work.by.hand)
+    work.db.execute("UPDATE note_scopes SET version = version + 1, breaks = breaks + ? WHERE id = ?", (breaks, work.scope))
+    index.sign(work.db)
 
 
 def _said(noted: Noted) -> str:

@@ -1,0 +1,125 @@
+"""Messages that are to be forgotten: neither a model nor a search comes upon them again, nor upon what was made of them.
+
+The transcript keeps its rows, as taken back. What was derived from them goes for good: summaries' entries, notes and their history, recall
+blocks, the results of tools that quoted them or told of such a note in any thread, and the lines of the chat page.
+"""
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from datetime import datetime, tzinfo
+
+from clew.context import ledger as ledgers
+from clew.context.forgetting import silent, without
+from clew.store import Compaction, compactions, transcript
+from clew.store.damage import readable
+from clew.store.notes import Where, scopes
+from clew.store.notes import forgetting as notes
+
+LONGEST_PHRASE = 20
+"""Words by which a fact is told from another."""
+ASKED = 100
+"""Messages that the index is asked for at once."""
+_IN = "(SELECT value FROM json_each(?))"
+
+
+def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo, known: Collection[str], now: float) -> None:
+    """Forget messages of a session. zone: of the dates in its summary; known: secrets of this installation."""
+    listed = json.dumps(ids)
+    first, turns = _first(db, session, listed), _turns(db, session, listed)
+    facts = notes.forget(db, ids, now)
+    quoting = [*_quoting(db, ids), *_telling(db, facts)]
+    db.executemany(
+        "INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', ?) ON CONFLICT (message) DO UPDATE SET reason = 'deleted'",
+        [(each, now) for each in (*ids, *quoting)],
+    )
+    db.execute(f"DELETE FROM pins WHERE message IN {_IN}", (listed,))
+    db.execute(f"DELETE FROM recalled WHERE message IN {_IN}", (listed,))
+    _leave_prompts(db, set(ids), {scope for scope, _ in facts})
+    db.execute(f"DELETE FROM timeline WHERE inbox IN (SELECT id FROM inbox WHERE turn IN {_IN})", (turns,))
+    db.execute(f"UPDATE inbox SET text = '' WHERE turn IN {_IN}", (turns,))
+    db.execute(f"DELETE FROM outbox WHERE turn IN {_IN} AND state IN ('sent', 'dead', 'unknown')", (turns,))
+    if transcript.between(db, session, 0):
+        _leave_summaries(db, session, set(ids), first, zone, known)
+    else:
+        _end(db, session)
+
+
+def _first(db: sqlite3.Connection, session: str, listed: str) -> int:
+    """The place of the first of these messages in their session."""
+    row = db.execute(f"SELECT coalesce(min(seq), 0) FROM messages WHERE session = ? AND id IN {_IN}", (session, listed)).fetchone()
+    return int(row[0])
+
+
+def _turns(db: sqlite3.Connection, session: str, listed: str) -> str:
+    rows = db.execute(f"SELECT DISTINCT turn FROM messages WHERE session = ? AND id IN {_IN} AND turn != ''", (session, listed))
+    return json.dumps([turn for (turn,) in rows])
+
+
+def _quoting(db: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
+    """Results of tools that quote one of these messages, in any thread: the search tools put the id in front of what they quote."""
+    found: list[str] = []
+    for start in range(0, len(ids), ASKED):
+        asked = " OR ".join(f'"{transcript.index_text(db, each)}"' for each in ids[start : start + ASKED])
+        rows = db.execute(
+            "SELECT m.id FROM messages_fts AS f JOIN places AS p ON p.place = f.rowid JOIN messages AS m ON m.number = p.message"
+            " WHERE messages_fts MATCH ? AND m.role = 'tool'",
+            (f"text : ({asked})",),
+        )
+        found += [identifier for (identifier,) in rows]
+    return list(dict.fromkeys(found))
+
+
+def _telling(db: sqlite3.Connection, facts: Sequence[tuple[str, str]]) -> list[str]:
+    """Results of tools that tell one of these facts, (scope, words), in a chat that its scope is seen from."""
+    found: list[str] = []
+    for scope, text in facts:
+        words = transcript.index_text(db, text).split()[:LONGEST_PHRASE]
+        asked = " ".join(words).replace('"', '""')
+        if not words:
+            continue
+        rows = db.execute(
+            "SELECT m.id, c.address FROM messages_fts AS f JOIN places AS p ON p.place = f.rowid JOIN messages AS m ON m.number = p.message"
+            " JOIN chats AS c ON c.id = m.chat WHERE messages_fts MATCH ? AND m.role = 'tool'",
+            (f'text : "{asked}"',),
+        )
+        found += [message for message, address in rows.fetchall() if scope in scopes.reach(db, Where(address=address)).values()]
+    return found
+
+
+def _leave_prompts(db: sqlite3.Connection, ids: set[str], noted: set[str]) -> None:
+    """Take recall blocks away that quote one of them, and blocks of notes of these scopes: they are made anew for the next message."""
+    db.executemany("UPDATE prompt_state SET notes = '' WHERE instr(notes_key, ?)", [(f'"{scope}"',) for scope in noted])
+    for session, excerpts in db.execute("SELECT session, excerpts FROM prompt_state WHERE recall != ''").fetchall():
+        shown: list[dict[str, list[str]]] = readable(excerpts, [])
+        if any(ids.intersection(each.get("ids", ())) for each in shown):
+            db.execute("UPDATE prompt_state SET recall = '', excerpts = '[]' WHERE session = ?", (session,))
+
+
+def _leave_summaries(db: sqlite3.Connection, session: str, ids: set[str], first: int, zone: tzinfo, known: Collection[str]) -> None:
+    """Take what stands on them out of every summary that saw them, those that were undone too."""
+    for row in compactions.listing(db, session):
+        if row.to_seq < first:
+            continue
+        try:
+            ledger = without(ledgers.from_json(row.ledger), ids)
+        except ValueError:
+            ledger = ()
+        held = [message for message in transcript.standing(db, row.held) if message.id not in ids]
+        text = ledgers.render(ledger, held, known, zone=zone, year=_year(row, zone)) if ledger or held else ""
+        db.execute(
+            "UPDATE compactions SET ledger = ?, text = ?, held = ?, report = ? WHERE id = ?",
+            (ledgers.to_json(ledger), text, json.dumps([message.id for message in held]), silent(row.report), row.id),
+        )
+
+
+def _year(row: Compaction, zone: tzinfo) -> int | None:
+    at = readable(row.report, {"first_at": 0.0}).get("first_at")
+    return datetime.fromtimestamp(at, zone).year if at else None
+
+
+def _end(db: sqlite3.Connection, session: str) -> None:
+    """Nothing of a thread is left: nor are its summaries."""
+    for table in ("compactions", "compaction_state", "boundaries", "prompt_state"):
+        db.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
+    db.execute("UPDATE sessions SET title = '' WHERE id = ?", (session,))
