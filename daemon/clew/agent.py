@@ -135,9 +135,10 @@ class Agent:
             log.info("turn.lost")
             return None
         self._report(outcome, turn.spent.calls, self._time.steady() - started)
-        if not self._fitting.tries(turn.view) and claim.session not in self._told:
-            self._told.add(claim.session)
-            await self._warn(f"compaction/{claim.session}", SUMMARISER_FAILS.format(claim.session, claim.address), None)
+        thread = turn.view.thread
+        if not self._fitting.tries(turn.view) and thread not in self._told:
+            self._told.add(thread)
+            await self._warn(f"compaction/{thread}", SUMMARISER_FAILS.format(thread, claim.address), None)
         return outcome, text
 
     def _hint(self, claim: Claim, event: Typing | Preview) -> None:

@@ -27,6 +27,7 @@ NEW_AT = 3600.0
 """Seconds by which the `at` of a new entry without `grace` may have passed and still run."""
 OVERLAPS = "the run before it was still going on"
 LATE = "nothing ran when it was due"
+TOO_LATE = "it had passed before clew knew of it"
 
 
 class Scheduler:
@@ -47,21 +48,31 @@ class Scheduler:
         return [Job(each.name, each.model_dump_json(), True, self._first(each, now)) for each in self._entries]
 
     def _first(self, entry: Entry, now: float) -> float | None:
-        """The first instant of an entry that is new: an `at` that has just passed counts too, and one long ago is said to be missed."""
+        """The first instant of an entry that is new: an `at` that has just passed counts too, one long ago does not."""
         if entry.at is None:
             return next(upcoming(entry, now, self._zone), None)
         instant = next(upcoming(entry, 0.0, self._zone), None)
         late = 0.0 if instant is None else now - instant
-        if late > (NEW_AT if entry.grace is None else entry.grace):
-            log.warning("cron.missed", job=entry.name, instants=1, newest=_stamp(now - late))
-            return None
-        return instant
+        return None if late > (NEW_AT if entry.grace is None else entry.grace) else instant
 
     async def start(self) -> None:
         self._timers.start()
-        self._be_woken(await self._store.jobs(), self._time.wall())
+        jobs = await self._store.jobs()
+        for job in jobs:
+            if job.next_at is None and job.origin == "config":
+                await self._tell_missed(job, Entry.model_validate_json(job.spec))
+        self._be_woken(jobs, self._time.wall())
         self._looking = asyncio.create_task(supervise("scheduler", self._look), name="scheduler")
         self._looking.add_done_callback(_seen)
+
+    async def _tell_missed(self, job: Job, entry: Entry) -> None:
+        """A single time that had passed long before its entry came is listed as missed, once."""
+        at = next(upcoming(entry, 0.0, self._zone), None) if entry.at is not None else None
+        if at is None or await self._store.job_history(job.name, 1):
+            return
+        log.warning("cron.missed", job=job.name, instants=1, newest=_stamp(at), reason=TOO_LATE)
+        self._metrics.cron_runs.labels(job.name, "missed").inc()
+        await self._store.missed(job.name, [at], None, self._time.wall(), TOO_LATE)
 
     async def _look(self) -> None:
         await asyncio.sleep(2 * SOONEST)

@@ -266,3 +266,21 @@ def test_a_wrong_expression_is_refused_with_a_reason(expression: str) -> None:  
     (error,) = caught.value.errors()
     assert "never occurs" in error["msg"] or "is not a cron expression" in error["msg"]
     assert ("never occurs" in error["msg"]) == (expression == "0 0 31 2 *")
+
+
+@pytest.mark.asyncio
+async def test_a_single_time_long_past_is_listed_as_missed_once_and_one_that_ran_is_not(tmp_path: Path) -> None:  # P45, BO-082
+    clock = Clock(EIGHT)
+    async with engine(tmp_path, lambda body: say("ok"), clock=clock) as world:
+        schedule(world, job("old", at="2026-12-01T08:00", timezone="UTC"), job("due", at="2027-01-15T08:30", timezone="UTC"))
+        async with world.running():
+            clock.at = EIGHT + 30 * MINUTE
+            await world.service.scheduler.fire_due()
+            await world.idle()
+        for _ in range(2):
+            clock.at += DAY
+            with capture_logs() as logs:
+                async with world.running():
+                    assert [outcome for _, outcome in await runs(world, "old")] == ["missed"]
+                    assert [outcome for _, outcome in await runs(world, "due")] == ["done"]
+            assert not [line for line in logs if line["event"] == "cron.missed"]

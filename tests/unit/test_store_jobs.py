@@ -1,9 +1,11 @@
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
 
-from clew.store import Job, JobEffect, Outcome
+from clew.store import Job, JobEffect, Outcome, jobs, runs, turns
+from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address
 from tests.unit.store_rows import NOW, claim, opened, said
@@ -81,3 +83,23 @@ async def test_a_run_by_hand_leaves_the_clock(tmp_path: Path) -> None:  # P45
         await store.change_job(JobEffect("run", "morning", next_at=NOW), NOW)
         assert await clock(store) == NOW + 60
         assert (await claim(store)).kind == "job"
+
+
+def test_what_is_asked_for_every_turn_reads_no_arrival_that_is_over() -> None:  # P44, P45
+    """However many messages and runs there were: by the indexes of what waits and of what runs."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    for _, script in migrations():
+        database.executescript(script)
+    asked: list[str] = []
+    database.set_trace_callback(asked.append)
+    turns.claimable(database, NOW)
+    turns.claim(database, "me", NOW, 60.0, frozenset())
+    jobs.runs(database, "morning")
+    runs.waiting(database)
+    database.set_trace_callback(None)
+    plans = [row[3] for sql in asked if " inbox" in sql for row in database.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    used = {plan.rpartition("USING ")[2] for plan in plans if " inbox" in plan or " other" in plan or " i " in plan}
+    assert used <= {
+        *("INDEX inbox_waiting", "INDEX inbox_waiting (chat=?)", "INDEX inbox_jobs", "INDEX inbox_turn (turn=?)"),
+        *("INTEGER PRIMARY KEY (rowid=?)", "COVERING INDEX inbox_waiting", "COVERING INDEX inbox_jobs"),
+    }

@@ -64,7 +64,10 @@ async def _jobs(config: Config) -> list[tuple[Described, dict[str, Any] | None]]
 
 def _rows(job: Described, last: dict[str, Any] | None) -> list[tuple[object, ...]]:
     """A job in the table: one line, and one for each further run that is coming."""
-    coming: list[object] = [local(at, ZoneInfo(job.zone)) for at in job.coming] or ["off" if not job.enabled else "never again"]
+    stamp = "%Y-%m-%d %H:%M:%S" if _often(job.entry) else "%Y-%m-%d %H:%M"
+    coming: list[object] = [local(at, ZoneInfo(job.zone)).strftime(stamp) for at in job.coming] or [
+        "off" if not job.enabled else "never again"
+    ]
     first = (job.name, _origin(job), job.schedule, job.zone, coming[0], last["outcome"] if last else None, job.entry.deliver_to)
     return [first, *(("", "", "", "", at, "", "") for at in coming[1:])]
 
@@ -233,7 +236,7 @@ async def history(name: str, path: Path | None, as_json: bool, limit: int) -> No
         nothing(f"{name} has not run yet.")
     else:
         where = zone(config)
-        stamp = "%Y-%m-%d %H:%M:%S" if name in known and _often(known[name]) else "%Y-%m-%d %H:%M"
+        stamp = "%Y-%m-%d %H:%M:%S" if name in known and _often(Job.model_validate_json(known[name].spec)) else "%Y-%m-%d %H:%M"
         headings = ("DUE", "OUTCOME", "SENT", "BEGAN", "SESSION", "NOTE")
         times = ((local(run["instant"], where).strftime(stamp), local(run["at"], where).strftime(stamp)) for run in runs)
         print_table(
@@ -242,6 +245,6 @@ async def history(name: str, path: Path | None, as_json: bool, limit: int) -> No
         )
 
 
-def _often(job: StoredJob) -> bool:
+def _often(entry: Job) -> bool:
     """Whether several runs may fall into one minute."""
-    return (Job.model_validate_json(job.spec).every or 60.0) < 60.0
+    return (entry.every or 60.0) < 60.0

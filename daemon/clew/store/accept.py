@@ -82,7 +82,7 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
     request, open_requests = (None, 0) if found else _requests(db, item.identity, now)
     chat = db.execute("SELECT id, session FROM chats WHERE address = ?", (str(item.address),)).fetchone()
     chat_id, session = chat or (None, None)
-    queued = db.execute("SELECT count(*) FROM inbox WHERE chat = ? AND state = 'new' AND job IS NULL", (chat_id,)).fetchone()[0]
+    queued = db.execute("SELECT count(*) FROM inbox WHERE chat = ? AND state = 'new' AND kind <> 'job'", (chat_id,)).fetchone()[0]
     # A job that speaks here can be stopped here, where nobody's own turn runs.
     running = db.execute(
         "SELECT id FROM turns WHERE (session = ? OR (chat = ? AND kind = 'job')) AND state IN ('running', 'waiting')"

@@ -22,8 +22,8 @@ class SessionUsage:
 
 def counts(db: sqlite3.Connection, now: float) -> dict[str, int]:
     found = {
-        "inbox_new": "SELECT (SELECT count(*) FROM inbox WHERE state = 'new' AND job IS NULL)"
-        " + (SELECT count(*) FROM inbox WHERE state = 'new' AND job IS NOT NULL)",
+        "inbox_new": "SELECT (SELECT count(*) FROM inbox WHERE state = 'new' AND kind <> 'job')"
+        " + (SELECT count(*) FROM inbox WHERE state = 'new' AND kind = 'job')",
         "outbox_pending": "SELECT count(*) FROM outbox WHERE state IN ('pending', 'sending')",
         "sessions": "SELECT count(*) FROM sessions",
         "messages": "SELECT coalesce(max(number), 0) FROM messages",

@@ -140,8 +140,9 @@ def run_now(db: sqlite3.Connection, job: str, instant: float, now: float, text: 
 def runs(db: sqlite3.Connection, job: str) -> bool:
     """Whether a run of `job` waits or is going on."""
     row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND job IS NOT NULL AND job = ?)"
-        " OR EXISTS (SELECT 1 FROM turns JOIN inbox ON inbox.turn = turns.id WHERE turns.state IN ('running', 'waiting') AND job = ?)",
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND kind = 'job' AND +job = ?)"
+        " OR EXISTS (SELECT 1 FROM turns CROSS JOIN inbox ON inbox.turn = turns.id WHERE turns.state IN ('running', 'waiting')"
+        " AND +job = ?)",
         (job, job),
     ).fetchone()
     return bool(row[0])

@@ -20,8 +20,8 @@ def waiting(db: sqlite3.Connection) -> tuple[int, int, str] | None:
     row: tuple[int, int, str] | None = db.execute(
         "SELECT i.id, i.chat, coalesce(i.runs_in, 'chat') FROM inbox AS i"
         " LEFT JOIN job_sessions AS named ON named.chat = i.chat AND named.name = i.runs_in"
-        " WHERE i.state = 'new' AND i.job IS NOT NULL AND NOT EXISTS (SELECT 1 FROM turns JOIN inbox AS other ON other.turn = turns.id"
-        "  WHERE turns.state IN ('running', 'waiting') AND other.job = i.job)"
+        " WHERE i.state = 'new' AND i.kind = 'job' AND NOT EXISTS (SELECT 1 FROM turns CROSS JOIN inbox AS other ON other.turn = turns.id"
+        "  WHERE turns.state IN ('running', 'waiting') AND +other.job = i.job)"
         " AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = named.session AND turns.state IN ('running', 'waiting'))"
         " ORDER BY i.id LIMIT 1"
     ).fetchone()

@@ -45,8 +45,8 @@ _ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, 
 def claimable(db: sqlite3.Connection, now: float) -> bool:
     """Whether a claim may find something; asked of a reader, so that looking costs no write."""
     row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND job IS NULL)"
-        " OR EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND job IS NOT NULL)"
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND kind <> 'job')"
+        " OR EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND kind = 'job')"
         f" OR EXISTS (SELECT 1 FROM turns WHERE {RUNNING} AND lease_until <= ?)",
         (now,),
     ).fetchone()
@@ -121,7 +121,7 @@ def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, room: 
 def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
     db.execute(
         "UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered' WHERE state = 'new'"
-        " AND job IS NULL AND expires <= ?",
+        " AND kind <> 'job' AND expires <= ?",
         (now,),
     )
     while (row := _first(db)) is not None:
@@ -138,7 +138,7 @@ def _first(db: sqlite3.Connection) -> tuple[int, str | None, str, int, Any] | No
     """(chat, its session, transport, inbox row, kind) of the oldest arrival whose session is free."""
     row: tuple[int, str | None, str, int, Any] | None = db.execute(
         "SELECT chats.id, chats.session, inbox.transport, inbox.id, inbox.kind"
-        " FROM (SELECT chat, min(id) AS id FROM inbox WHERE state = 'new' AND job IS NULL GROUP BY chat) AS first"
+        " FROM (SELECT chat, min(id) AS id FROM inbox WHERE state = 'new' AND kind <> 'job' GROUP BY chat) AS first"
         " JOIN inbox ON inbox.id = first.id JOIN chats ON chats.id = first.chat"
         " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = chats.session AND turns.state IN ('running', 'waiting'))"
         " ORDER BY inbox.id LIMIT 1"
@@ -169,7 +169,7 @@ def open_run(db: sqlite3.Connection, claim: Claim, text: str, now: float) -> Cla
 
 
 def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: bool) -> tuple[Item, ...]:
-    waiting = f"SELECT {_ITEM} FROM inbox WHERE chat = ? AND state = 'new' AND job IS NULL AND id >= ? ORDER BY id"
+    waiting = f"SELECT {_ITEM} FROM inbox WHERE chat = ? AND state = 'new' AND kind <> 'job' AND id >= ? ORDER BY id"
     rows = db.execute(waiting, (chat, first)).fetchall()
     items: list[Item] = []
     for row in rows:
@@ -274,7 +274,7 @@ def steerable(db: sqlite3.Connection, turn: str) -> bool:
     """Whether something has arrived in the chat of a running turn."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM turns JOIN inbox ON inbox.chat = turns.chat WHERE turns.id = ? AND inbox.state = 'new'"
-        " AND inbox.job IS NULL)",
+        " AND inbox.kind <> 'job')",
         (turn,),
     ).fetchone()
     return bool(row[0])
@@ -284,7 +284,7 @@ def steer(db: sqlite3.Connection, claim: Claim, now: float) -> tuple[tuple[Item,
     """Take messages that arrived meanwhile into a running turn, up to the first command. Raises LeaseLost."""
     chat = _hold(db, claim)
     first = db.execute(
-        "SELECT id, kind FROM inbox WHERE chat = ? AND state = 'new' AND job IS NULL ORDER BY id LIMIT 1", (chat,)
+        "SELECT id, kind FROM inbox WHERE chat = ? AND state = 'new' AND kind <> 'job' ORDER BY id LIMIT 1", (chat,)
     ).fetchone()
     if first is None or first[1] != "message":
         return (), ()

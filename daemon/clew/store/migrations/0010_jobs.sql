@@ -49,8 +49,8 @@ CREATE INDEX job_sessions_session ON job_sessions (session);
 
 ALTER TABLE inbox ADD COLUMN runs_in TEXT;          -- of a job: chat, isolated, or the name of a session
 DROP INDEX IF EXISTS inbox_waiting;
-CREATE INDEX inbox_waiting ON inbox (chat, id) WHERE state = 'new' AND job IS NULL;
-CREATE INDEX inbox_jobs ON inbox (id) WHERE state = 'new' AND job IS NOT NULL;
+CREATE INDEX inbox_waiting ON inbox (chat, id) WHERE state = 'new' AND kind <> 'job';
+CREATE INDEX inbox_jobs ON inbox (id) WHERE state = 'new' AND kind = 'job';
 
 CREATE TRIGGER job_runs_move BEFORE UPDATE OF outcome ON job_runs
 WHEN OLD.outcome <> NEW.outcome AND OLD.outcome || ' → ' || NEW.outcome NOT IN (
