@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from clew import scheduled
+from clew.asking import Asking, Plan
 from clew.boundaries import Boundaries
+from clew.bus import LiveEvent, Replied
 from clew.clock import Time
 from clew.compactor import CompactFull
 from clew.config import Agent as Settings
@@ -20,17 +22,24 @@ from clew.model_call import ModelCaller, Spent
 from clew.prompting import Decided, Prompter
 from clew.providers import Done, Provider, ProviderError
 from clew.stopping import Stop, Stopped
-from clew.store import Claim, LeaseLost, ModelCall, NewMessage, Outcome, Reply, Step, ToolState
+from clew.store import Claim, LeaseLost, ModelCall, NewMessage, Outcome, Question, Reply, Step, ToolState
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently
-from clew.tools import Pending, ToolContext
-from clew.tools.runner import Ran, ToolRunner
-from clew.transport import Address, Part, Preview, Typing
+from clew.tools import ToolContext
+from clew.tools.runner import Ran, ToolRunner, denied
+from clew.transport import Address, Preview, Typing
 
 log = structlog.get_logger()
 
 EMPTY_TRIES = 2
 """Model calls that may come back empty before the person is told."""
+UNASKED = "The tool {} needs a yes, and there is nobody who could be asked. It was not run."
+REFUSED = {
+    "said": "{} said no to this call. It was not run; do not try to reach the same in another way.",
+    "passed": "{} did not say yes to this call and wrote something else. It was not run.",
+    "expired": "{} did not answer in time whether this call may be run. It was not run.",
+    "stopped": "The turn was stopped before {} had said yes to this call. It was not run.",
+}
 INTERRUPTED = "This call was interrupted. Whether it took effect is unknown: find out before calling it again."
 
 WORDS = {
@@ -53,9 +62,15 @@ OWNERS_BUSINESS = ("auth", "quota")
 
 Warn = Callable[[str, str, Address | None], Awaitable[None]]
 """Tells the owner, once, what only they can mend: (key, text, where the same was said to the person who met it)."""
-Show = Callable[[Address, Typing | Preview], None]
-Plan = Callable[[Address, str], tuple[tuple[Part, ...], bool]]
-"""(the parts of a reply, whether it counts as sent when committed)."""
+Show = Callable[[Address, LiveEvent], None]
+
+
+class Parked(Exception):
+    """A turn waits for a person's answer; it goes on when there is one."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question.id)
+        self.question = question
 
 
 @dataclass(slots=True)
@@ -88,6 +103,7 @@ class Agent:
         boundaries: Boundaries,
         caller: ModelCaller,
         tools: ToolRunner,
+        asking: Asking,
         show: Show,
         plan: Plan,
         time: Time,
@@ -106,6 +122,7 @@ class Agent:
         self._boundaries = boundaries
         self._caller = caller
         self._tools = tools
+        self._asking = asking
         self._show = show
         self._plan = plan
         self._time = time
@@ -116,7 +133,7 @@ class Agent:
     async def run(self, claim: Claim) -> tuple[Outcome, str] | None:
         """Run a turn to its end: how it ended, and what was said. Cancelled, it stays as it is stored and is resumed after a restart.
 
-        None: somebody else has it.
+        None: somebody else has it, or it waits for somebody's yes.
         """
         started = self._time.steady()
         stop = self._stops[claim.turn]
@@ -133,6 +150,11 @@ class Agent:
             await patiently(lambda: self._store.finish(turn.claim, outcome, said, self._time.wall()))
         except LeaseLost:
             log.info("turn.lost")
+            return None
+        except Parked as parked:
+            asked = parked.question
+            log.info("approval.asked", tools=[call.name for call in asked.calls], person=asked.person, address=str(asked.reply.address))
+            self._show(asked.reply.address, Replied(""))
             return None
         self._report(outcome, turn.spent.calls, self._time.steady() - started)
         thread = turn.view.thread
@@ -208,22 +230,50 @@ class Agent:
 
     async def _run_tools(self, turn: _Turn, blocks: tuple[Block, ...], calls: tuple[ToolCall, ...], done: Done) -> None:
         asked = self._said(turn, blocks, {"model": done.model})
-        started = tuple(ToolState(call.id, call.name, call.arguments, "started", self._time.wall()) for call in calls)
-        await self._record(turn, self._step(turn, (asked,), tools=started))
-        await self._finish_tools(turn, calls)
+        proposed, approved = await self._sorted(turn, calls)
+        now = self._time.wall()
+        states = tuple(ToolState(c.id, c.name, c.arguments, "proposed" if c in proposed else "started", now) for c in calls)
+        await self._record(turn, self._step(turn, (asked,), tools=states))
+        if at_once := [call for call in calls if call not in proposed]:
+            await self._finish_tools(turn, at_once, approved)
+        if proposed:
+            await self._ask(turn, proposed)
 
-    async def _finish_tools(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
+    async def _sorted(self, turn: _Turn, calls: Sequence[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
+        """Of these calls those for which somebody has to be asked, and those that have a yes for good."""
+        asking = [] if turn.claim.risky else [call for call in calls if self._tools.asks(call)]
+        if not asking:
+            return [], []
+        person = turn.claim.person.id if turn.claim.person else ""
+        standing = {each.tool for each in await self._store.standing(str(turn.claim.address), person)}
+        return [call for call in asking if call.name not in standing], [call for call in asking if call.name in standing]
+
+    async def _ask(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
+        """Ask somebody, and let the turn wait. Raises Parked, or Stopped."""
+        question = await self._asking.question(turn.claim, calls)
+        if question is None:
+            await self._results(turn, [denied(call, UNASKED.format(call.name)) for call in calls])
+        elif await patiently(lambda: self._store.park(turn.claim, question, self._time.wall())):
+            raise Parked(question)
+        else:
+            await self._results(turn, [denied(call, REFUSED["stopped"].format(question.person)) for call in calls])
+            raise Stopped
+
+    async def _finish_tools(self, turn: _Turn, calls: Sequence[ToolCall], approved: Sequence[ToolCall] = ()) -> None:
         if turn.claim.risky:
             ran = [_switched_off(call) for call in calls]
         else:
             try:
                 async with turn.stop.heeded():
-                    ran = await self._tools.run(calls, self._tool_context(turn))
+                    ran = await self._tools.run(calls, self._tool_context(turn), approved)
             except Stopped:
                 await self._interrupted(turn, calls)
                 raise
+        await self._results(turn, ran)
+
+    async def _results(self, turn: _Turn, ran: Sequence[Ran]) -> None:
         now = self._time.wall()
-        fitted = await self._fitting.results(turn.view, [_result(each) for each in ran])
+        fitted = await self._fitting.results(turn.view, [each.result for each in ran])
         results = tuple(NewMessage("tool", (result,), now) for result in fitted)
         states = tuple(ToolState(r.call.id, r.call.name, r.call.arguments, "denied" if r.denied else "done", now) for r in ran)
         await self._record(turn, self._step(turn, results, tools=states))
@@ -236,17 +286,38 @@ class Agent:
         await self._record(turn, Step(messages=results, tools=states))
 
     async def _settle_interrupted(self, turn: _Turn) -> None:
-        """After a crash between a call and its result: run it again if that is harmless, else say that nobody knows."""
+        """After a crash between a call and its result: run it again if that is harmless, else say that nobody knows. Of calls that waited
+        for somebody, do as they said."""
         own = [message for message in turn.view.messages if message.turn == turn.claim.turn]
         asked = next((message for message in reversed(own) if message.calls), None)
         # Only results behind it count: some models give every call the same id.
         answered = {result.call_id for message in own if asked and message.seq > asked.seq for result in message.results}
         missing = [call for call in (asked.calls if asked else ()) if call.id not in answered]
-        lost = [call for call in missing if not self._tools.idempotent(call.name)]
+        states = await self._store.tool_states(turn.claim.turn) if missing else {}
+        held = [call for call in missing if states.get(call.id) in ("proposed", "waiting")]
+        lost = [call for call in missing if call not in held and not self._tools.idempotent(call.name)]
         if lost:
             await self._interrupted(turn, lost)
-        if again := [call for call in missing if call not in lost]:
-            await self._finish_tools(turn, again)
+        if again := [call for call in missing if call not in held and call not in lost]:
+            answers = await self._store.answers(turn.claim.turn)
+            said_yes = [call for call in again if call in answers and answers[call].state == "yes"]
+            await self._finish_tools(turn, again, [*said_yes, *(await self._sorted(turn, again))[1]])
+        if waited := [call for call in held if states[call.id] == "waiting"]:
+            await self._as_answered(turn, waited)
+        if proposed := [call for call in held if states[call.id] == "proposed"]:
+            await self._ask(turn, proposed)
+
+    async def _as_answered(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
+        """Run the calls that got a yes, once; the others get a result that says why not."""
+        answers = await self._store.answers(turn.claim.turn)
+        yes = [call for call in calls if answers[call].state == "yes"]
+        refused = [call for call in calls if call not in yes]
+        if refused:
+            await self._results(turn, [denied(c, REFUSED[answers[c].how].format(answers[c].person)) for c in refused])
+        if yes:
+            now = self._time.wall()
+            await self._record(turn, Step(tools=tuple(ToolState(c.id, c.name, c.arguments, "started", now) for c in yes)))
+            await self._finish_tools(turn, yes, yes)
 
     def _tool_context(self, turn: _Turn) -> ToolContext:
         claim = turn.claim
@@ -355,10 +426,3 @@ def _clean(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
 def _switched_off(call: ToolCall) -> Ran:
     text = "Tools are switched off for this message: answering it has failed badly before. Answer without them."
     return Ran(call, ToolResult(call.id, call.name, text, is_error=True))
-
-
-def _result(ran: Ran) -> ToolResult:
-    if ran.result is not None:
-        return ran.result
-    question = ran.pending.question if isinstance(ran.pending, Pending) else ""
-    return ToolResult(ran.call.id, ran.call.name, f"This needs a yes that nobody was asked for: {question}", is_error=True)

@@ -16,7 +16,7 @@ from clew.messages import Message
 from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.stopping import Stop
-from clew.store import Claim, Effect, JobEffect, PersonRole, Scope
+from clew.store import Claim, Effect, JobEffect, PersonRole, Scope, Withdrawn
 from clew.store.notes import By, DropEntity, DropPreference, NoteEffect, PutPreference, Where
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
@@ -39,7 +39,7 @@ class Answer:
 
     text: str
     new_session: bool = False
-    effects: tuple[Effect | NoteEffect | JobEffect, ...] = ()
+    effects: tuple[Effect | NoteEffect | JobEffect | Withdrawn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +280,21 @@ async def _memory(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     return Answer(f"It is written so: {COMMANDS['/memory'].usage}")
 
 
+async def _allowed(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """The tools that have a yes for good here: one's own, of everybody for an owner; one is taken back by its name."""
+    person = None if claim.person and claim.person.role == "owner" else claim.person.id if claim.person else ""
+    standing = await rooms.store.standing(str(claim.address), person)
+    match rest.split():
+        case []:
+            lines = [f"{each.tool}, for {each.person or 'scheduled prompts'}: {each.by} said always" for each in standing]
+            return Answer("\n".join(_some(lines)) or "Nothing may run here without being asked for, but for what the config allows.")
+        case ["remove", tool] if any(each.tool == tool for each in standing):
+            return Answer(f"I will ask again before {tool} is called here.", effects=(Withdrawn(str(claim.address), tool, person),))
+        case ["remove", _]:
+            return Answer("Nobody said always to a tool of that name here.")
+    return Answer(f"It is written so: {COMMANDS['/allowed'].usage}")
+
+
 def _noted(notes: Notes) -> str:
     lines = [f"{each.key}: {each.value}" for each in notes.preferences]
     for entity in notes.entities:
@@ -308,6 +323,7 @@ COMMANDS = {
     "/forget": Command("/forget [id]", "forget this conversation, or one exchange: the one named or replied to; no /undo", _forget),
     "/memory": Command("/memory [set KEY VALUE | clear NAME | history | undo]", "what is known here beyond this conversation", _memory),
     "/jobs": Command(jobs_command.USAGE, "your jobs, and those that speak here: when each is due, and what became of it", _jobs),
+    "/allowed": Command("/allowed [remove TOOL]", "the tools that may run here because somebody said always", _allowed),
     "/stop": Command("/stop", "stop the reply that is being written", None),
 }
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import structlog
 
 from clew import commands
-from clew.agent import Agent, Plan, replies
+from clew.agent import Agent, replies
+from clew.asking import Plan
 from clew.bus import LiveEvent, Replied
 from clew.clock import Time
 from clew.errors import NotFound, StoreError, UsageError

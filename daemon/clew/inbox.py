@@ -11,9 +11,10 @@ from clew.bus import Bus, Replied
 from clew.clock import Time
 from clew.commands import CONTROL
 from clew.config import Limits
+from clew.context.consent import QUESTION_CODE, Answer, read_answer
 from clew.context.text import clean
 from clew.metrics import Metrics
-from clew.store import Sender, Verdict
+from clew.store import Asked, Given, Sender, Verdict
 from clew.store.sqlite import SqliteStore
 from clew.transport import Inbound, Receipt
 
@@ -75,10 +76,42 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
         return Verdict(kind=item.kind)
     if first_word(item.text) in CONTROL:
         return _stop(sender)
+    if answered := _answer(item, sender):
+        return answered
     if sender.queued >= limits.queued_per_chat:
         waiting = "one message" if sender.queued == 1 else f"{sender.queued} messages"
         return _refusal(f"{waiting} of this chat must be answered first; send it again then", "later")
-    return Verdict(kind="command" if is_command(item.text) else "message")
+    passed = tuple(Given(each.id, each.turn, yes=False, how="passed") for each in sender.asked if each.open)
+    return Verdict(kind="command" if is_command(item.text) else "message", given=passed)
+
+
+def _answer(item: Inbound, sender: Sender) -> Verdict | None:
+    """A yes or no to a question, where one is asked; else None: it is a message like any other."""
+    said = read_answer(item.text) if sender.asked and not item.attachments else None
+    if said is None:
+        return None
+    if said.code:
+        meant = [each for each in sender.asked if each.id[:QUESTION_CODE] == said.code]
+    else:
+        opened = [each for each in sender.asked if each.open]
+        meant = [each for each in sender.asked if item.reply_to in each.refs] or opened
+    if not meant:
+        return None
+    if len(meant) > 1:
+        codes = " ".join(each.id[:QUESTION_CODE] for each in meant)
+        return Verdict(
+            kind="answer", reply=f"{len(meant)} questions are open here. Put the code of the one that you mean behind it: {codes}"
+        )
+    return _given(meant[0], said)
+
+
+def _given(asked: Asked, said: Answer) -> Verdict:
+    if not asked.open:
+        return Verdict(kind="answer", reply="That question is closed already.")
+    yes = said.kind != "no"
+    given = Given(asked.id, asked.turn, yes, always=said.kind == "always", joins=asked.joins)
+    words = f"Good. {', '.join(asked.tools)} may run." if yes else f"Good. {', '.join(asked.tools)} will not run."
+    return Verdict(kind="answer", given=(given,), reply="" if asked.joins else words)
 
 
 def _refusal(reason: str, again: Literal["changed", "later"]) -> Verdict:
@@ -162,7 +195,12 @@ class Door:
         else:
             logger.info("inbox.accepted", kind=verdict.kind)
             self._metrics.messages.labels(self._transport, "in").inc()
-        if verdict.stop and receipt.status == "stored":
+        if receipt.status != "stored":
+            return
+        for given in verdict.given:
+            answer = "always" if given.always else "yes" if given.yes else "no"
+            logger.info("approval.answered", answer=answer, how=given.how, turn=given.turn)
+        if verdict.stop:
             self._stop(verdict.stop)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from clew.agent import Plan
+from clew.asking import Plan
 from clew.bus import Bus, Replied
 from clew.clock import Time, new_id
 from clew.store import Reply

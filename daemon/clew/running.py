@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from clew import programs, scheduled
-from clew.agent import Agent, Plan, Warn, replies
+from clew.agent import Agent, Warn, replies
+from clew.asking import Plan
 from clew.clock import Time
 from clew.config import Job as Entry
 from clew.context.templates import rendered

@@ -14,6 +14,7 @@ import structlog
 
 from clew import __version__, commands
 from clew.agent import Agent
+from clew.asking import Asking
 from clew.assembly import LOCAL, build_transport, owner_of, people_of, plugged, projects_of, sections, zone_name
 from clew.boundaries import Boundaries
 from clew.bus import Bus
@@ -159,6 +160,7 @@ class Service:
             Boundaries(agent.compression, providers[0], self.time),
             self.caller,
             self.tools,
+            Asking(store, agent.approver.expires, self.plan, self.time),
             self.hints.show,
             self.plan,
             self.time,

@@ -34,8 +34,8 @@ class Due:
 
 
 class Upkeep:
-    """Threads are compacted at their boundaries, watched folders are looked at, expired cache entries go, the store's log is kept short,
-    common words of long chats get their lanes, gauges are brought up to date.
+    """Threads are compacted at their boundaries, questions that nobody answered in time are closed, watched folders are looked at, expired
+    cache entries go, the store's log is kept short, common words of long chats get their lanes, gauges are brought up to date.
 
     due: None in a process that will soon end.
     """
@@ -68,8 +68,8 @@ class Upkeep:
     async def _until_next(self) -> float:
         """Seconds until the next look."""
         now = self._time.wall()
-        due = await self._store.next_boundary(now)
-        return EVERY if due is None else min(max(due - now, SOONEST), EVERY)
+        due = [each for each in (await self._store.next_boundary(now), await self._store.next_expiry()) if each is not None]
+        return min(max(min(due) - now, SOONEST), EVERY) if due else EVERY
 
     async def settled(self) -> None:
         """Wait until what was begun has ended."""
@@ -81,6 +81,8 @@ class Upkeep:
         self._metrics.outbox_pending.set(counts["outbox_pending"])
         self._metrics.outbox_dead.set(counts["outbox_dead"])
         await self._store.bound_log()
+        for each in await self._store.expire_questions(self._time.wall()):
+            log.info("approval.answered", answer="no", how=each.how, turn=each.turn)
         if counts["cache_expired"]:
             await self._store.expire_cache(self._time.wall())
         if counts["messages"] >= self._lanes_from:

@@ -1,4 +1,4 @@
-"""A plug-in with one tool that leaves a mark outside of clew: each call that takes effect is a line in a file."""
+"""Plug-ins with tools that leave a mark outside of clew: each call that takes effect is a line in a file. `seal` needs a yes."""
 
 import asyncio
 import os
@@ -36,6 +36,7 @@ async def stamp(context: ToolContext, arguments: BaseModel) -> str:
 
 tool = Tool("stamp", "Stamp a call.", Call, stamp)
 plugin = Plugin("stamp", Nothing, lambda name, settings: tool)
+asking = Plugin("seal", Nothing, lambda name, settings: Tool("seal", "Seal a call.", Call, stamp, asks=True))
 
 
 def installed(folder: Path) -> dict[str, str]:
@@ -43,7 +44,8 @@ def installed(folder: Path) -> dict[str, str]:
     metadata = folder / "site" / "clew_stamp-1.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: clew-stamp\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text("[clew.tools]\nstamp = tests.acceptance.stamp:plugin\n")
+    entries = "[clew.tools]\nstamp = tests.acceptance.stamp:plugin\nseal = tests.acceptance.stamp:asking\n"
+    (metadata / "entry_points.txt").write_text(entries)
     file = folder / "stamps"
     file.touch()
     roots = (folder / "site", ROOT, ROOT / "daemon", ROOT / "transports")

@@ -2,21 +2,23 @@
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
+from tests.acceptance import stamp
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo, say
-from tests.emulators.server import Fault, JsonObject, Stall
+from tests.emulators.server import Answer, Fault, JsonObject, Reply, Stall
 from tests.servers import find_program, free_port
 
 pytestmark = pytest.mark.browser
@@ -47,11 +49,15 @@ class Daemon:
 
     config: Path
     url: str
+    environment: dict[str, str] = field(default_factory=dict)
     process: Process | None = None
 
     async def start(self) -> None:
         program = Path(sys.executable).with_name("clew")
-        self.process = await asyncio.create_subprocess_exec(program, "run", "--config", self.config, stdout=PIPE, stderr=DEVNULL)
+        environment = {**os.environ, **self.environment}
+        self.process = await asyncio.create_subprocess_exec(
+            program, "run", "--config", self.config, stdout=PIPE, stderr=DEVNULL, env=environment
+        )
         assert self.process.stdout is not None
         async with asyncio.timeout(START_S):
             while self.url not in (line := (await self.process.stdout.readline()).decode()):
@@ -71,13 +77,15 @@ async def emulator() -> AsyncIterator[OpenAIEmulator]:
 
 
 @asynccontextmanager
-async def daemon_in(folder: Path, base_url: str, *, http: JsonObject | None = None, **extra: object) -> AsyncIterator[Daemon]:
+async def daemon_in(
+    folder: Path, base_url: str, *, http: JsonObject | None = None, environment: dict[str, str] | None = None, **extra: object
+) -> AsyncIterator[Daemon]:
     port = free_port()
     config = folder / "clew.yaml"
     model = {"kind": "openai", "base_url": base_url, "model": "any", "context_window": 32768}
     values = {"data_dir": str(folder / "data"), "http": {"port": port} | (http or {}), "providers": {"model": model}}
     config.write_text(json.dumps(values | extra))
-    daemon = Daemon(config, f"http://127.0.0.1:{port}/")
+    daemon = Daemon(config, f"http://127.0.0.1:{port}/", environment or {})
     await daemon.start()
     try:
         yield daemon
@@ -377,3 +385,38 @@ async def test_nothing_is_wider_than_the_screen(daemon: Daemon, browser: Browser
     assert await page.evaluate("document.documentElement.scrollWidth") == width
     assert await page.locator("#text").evaluate("box => parseFloat(getComputedStyle(box).fontSize)") >= 16
     await context.close()
+
+
+# A call that needs a yes --------------------------------------------------------------------------------------------
+
+
+def sealing(body: JsonObject) -> Answer:
+    last = body["messages"][-1]
+    if last["role"] == "tool":
+        return say(f"Then: {last['content']}")
+    return Reply([{"type": "tool_use", "id": "c1", "name": "seal", "input": {"call": "letter"}}], "tool_use")
+
+
+@pytest.mark.asyncio
+async def test_a_question_is_answered_by_a_button(tmp_path: Path, browser: Browser) -> None:
+    environment = stamp.installed(tmp_path)
+    async with OpenAIEmulator(script=sealing) as model, daemon_in(tmp_path, model.base_url, environment=environment) as daemon:
+        page = await browser.new_page()
+        await page.goto(daemon.url)
+        for button, outcome in (("No", "Then: "), ("Yes", "stamped letter")):
+            await page.locator("#text").fill("seal the letter")
+            await page.keyboard.press("Enter")
+            question = page.locator(".entry.assistant", has=page.locator(".choices")).last
+            await expect(question).to_contain_text('call: "letter"')
+            await page.reload()
+            await expect(page.locator(".choices")).to_have_count(1)
+            await daemon.kill()
+            await daemon.start()
+            await question.get_by_role("button", name=button, exact=True).click()
+            await expect(page.locator(".entry.assistant").last).to_contain_text(outcome)
+            await expect(page.locator(".choices")).to_have_count(0)
+        assert stamp.stamps(tmp_path) == ["letter"]
+        await page.reload()
+        await expect(page.locator(".entry.assistant").last).to_contain_text("stamped letter")
+        await expect(page.locator(".choices")).to_have_count(0)
+        await page.close()

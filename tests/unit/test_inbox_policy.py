@@ -10,8 +10,8 @@ from clew.inbox import CODE_ALPHABET, CODE_LENGTH, OPEN_REQUESTS, Unknown, acces
 from clew.store import Sender, Verdict
 from clew.transport import Address, Attachment, Inbound
 
-ADA = Sender("ada", "owner", None, 0, 0, None, None)
-STRANGER = Sender(None, None, None, 0, 0, None, None)
+ADA = Sender("ada", "owner", None, 0, 0, None)
+STRANGER = Sender(None, None, None, 0, 0, None)
 LIMITS = Limits(message_bytes=1024, attachment_bytes=1024, queued_per_chat=3)
 
 

@@ -202,4 +202,4 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:  # P42
 
 
 def test_the_policy_of_these_tests_is_the_real_one() -> None:  # P46
-    assert DECIDE(inbound("1", "hello", "mallory"), Sender(None, None, None, 0, 0, None, None)).pair == CODE
+    assert DECIDE(inbound("1", "hello", "mallory"), Sender(None, None, None, 0, 0, None)).pair == CODE

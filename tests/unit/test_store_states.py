@@ -20,6 +20,8 @@ ROWS = {
     "turns": "INSERT INTO turns (id, session, chat, kind, state, owner, epoch, lease_until, started)"
     " SELECT 'x', id, chat, 'message', ?, 'me', 1, 1.0, 1.0 FROM sessions",
     "tool_calls": "INSERT INTO tool_calls (turn, call_id, name, arguments, state) VALUES ('x', 'c', 't', '{}', ?)",
+    "approvals": "INSERT INTO approvals (id, turn, call_id, chat, person, question, state, asked) SELECT 'x', 'x', 'c', id, 'ada',"
+    " '', ?, 1.0 FROM chats",
     "outbox": "INSERT INTO outbox (id, state, transport, address, session, turn, text, parts, in_reply_to, answers, context, next_at,"
     " created) VALUES ('x', ?, 'desk', 'desk:ada', '', '', '', '[]', '', '[]', '{}', 1.0, 1.0)",
     "job_runs": "INSERT INTO job_runs (job, instant, outcome, at) VALUES ('x', 1.0, ?, 1.0)",

@@ -27,7 +27,6 @@ class Fault:
 NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("store",), ("sqlite",)),
     (("agent", "skills_dir"), (None,)),
-    (("agent", "approver", "mode"), ("ask", "allow", "deny")),
     (("sessions", "reset"), ("never",)),
     (("sessions", "retention"), ("forever",)),
     (("embeddings",), (None,)),

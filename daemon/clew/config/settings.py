@@ -124,6 +124,8 @@ Text = Annotated[str, Field(max_length=100_000)]
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_none_if_empty)]
 Prompt = Annotated[Text, AfterValidator(_template)]
 Command = Annotated[str, Field(min_length=1, max_length=10_000)] | Annotated[tuple[str, ...], Field(min_length=1, max_length=1000)]
+Rule = Annotated[str, Field(min_length=1, max_length=1000)]
+Rules = Annotated[tuple[Rule, ...], Field(max_length=1000)]
 Names = Annotated[tuple[Name, ...], Field(max_length=1000)]
 
 
@@ -213,11 +215,13 @@ class Notes(Settings):
 
 
 class Approver(Settings):
-    """Whether a tool call needs somebody's yes. `allow` and `deny` name tools."""
+    """Whether a tool call needs somebody's yes. `allow` and `deny` name tools; with `pattern` they are patterns such as
+    `fetch_url(url=https://example.org/*)`. `expires`: seconds after which a question that nobody answered is a no."""
 
     mode: Literal["ask", "allow", "deny", "pattern"] = "ask"
-    allow: Names = ()
-    deny: Names = ()
+    allow: Rules = ()
+    deny: Rules = ()
+    expires: Annotated[Duration, Field(ge=1.0, le=30 * 86_400.0)] = 3600.0
 
 
 class Agent(Settings):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from clew.context.query import Query
 from clew.context.ranking import Candidate, Scored
-from clew.messages import Block, Message, Role, Usage
+from clew.messages import Block, Message, Role, ToolCall, Usage
 from clew.store.notes import NOTHING, NoteEffect, Standing
 from clew.transport import Address, Inbound, Part
 
@@ -40,7 +40,7 @@ class Sender:
     """What is known about who sent something, read in the transaction that stores it.
 
     request: state of their access request, if they made one. queued: messages of this chat that wait. new_requests: open requests.
-    running: the turn that runs in this chat, if one does. approval: an open question in this chat.
+    running: the turn that runs in this chat, if one does. asked: questions that may be answered by what they say here.
     """
 
     person: str | None
@@ -49,7 +49,33 @@ class Sender:
     queued: int
     open_requests: int
     running: str | None
-    approval: str | None
+    asked: "tuple[Asked, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to whoever speaks, as the door sees it. refs: the ids under which it was sent. open: it was not answered yet.
+    joins: an answer is part of the turn that asks, and answered with it."""
+
+    id: str
+    turn: str
+    tools: tuple[str, ...]
+    refs: frozenset[str]
+    open: bool
+    joins: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An answer to the question `asking` of `turn`. always: for each later call too. how: it was said; the person passed over it with
+    other words; it expired; its turn was stopped. joins: what was said is part of the turn."""
+
+    asking: str
+    turn: str
+    yes: bool
+    how: Literal["said", "passed", "expired", "stopped"] = "said"
+    always: bool = False
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +85,7 @@ class Verdict:
     kind: how it travels. refused: why it is not taken (the receipt's reason). again: it may come under its id again, `changed`
     or, as it is, `later`.
     reply: what the sender is told at once, empty for nothing.
-    pair: the code of a new access request. stop: the turn to stop.
+    pair: the code of a new access request. stop: the turn to stop. given: answers to questions.
     """
 
     kind: InboxKind = "message"
@@ -68,6 +94,7 @@ class Verdict:
     reply: str = ""
     pair: str = ""
     stop: str | None = None
+    given: tuple[Given, ...] = ()
 
 
 Decide = Callable[[Inbound, Sender], Verdict]
@@ -288,6 +315,50 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """What a person is asked before `calls` run. person: who may answer. here: it is asked where its turn is answered, else `notice`
+    says there that somebody is asked. behalf: the person whose message the calls arose from, empty for nobody. expires: seconds since
+    the epoch."""
+
+    id: str
+    calls: tuple[ToolCall, ...]
+    person: str
+    behalf: str
+    expires: float
+    reply: Reply
+    here: bool
+    notice: Reply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The state of a question about a call, and how it came to it; person: who was asked."""
+
+    state: Literal["open", "yes", "no"]
+    how: str
+    person: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandingYes:
+    """A yes for good: `tool` may be called in a chat on behalf of `person`. by: who said it."""
+
+    tool: str
+    person: str
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The yes for good for `tool` at an address is taken back, of all people where `person` is None."""
+
+    address: str
+    tool: str
+    person: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How a turn ended. new_session: its chat begins a new one. boundary: where its thread may be cut. effects: of a command, in the commit
     that stores its answer. run: what a job came to that went well, and said nothing."""
@@ -297,7 +368,7 @@ class Outcome:
     error: str = ""
     new_session: bool = False
     boundary: Boundary | None = None
-    effects: "tuple[Effect | NoteEffect | JobEffect, ...]" = ()
+    effects: "tuple[Effect | NoteEffect | JobEffect | Withdrawn, ...]" = ()
     run: Literal["", "silent", "skipped"] = ""
 
 
@@ -468,7 +539,7 @@ class SessionRow:
 class Said:
     """One line of an address's timeline. `seq` grows with every commit; `id` is the sender's own for user messages, ours for replies.
 
-    failed: a reply that says that there is none.
+    failed: a reply that says that there is none. question: the code of the open question that it asks.
     """
 
     seq: int
@@ -480,6 +551,7 @@ class Said:
     in_reply_to: str = ""
     answers: tuple[str, ...] = ()
     failed: bool = False
+    question: str = ""
 
 
 # Jobs and the outbox ---------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from clew.clock import new_id
-from clew.store import Decide, Person, Reply, Sender, Verdict, outbox, people
+from clew.store import Decide, Person, Reply, Sender, Verdict, approvals, outbox, people
 from clew.transport import Inbound, Part, Receipt
 
 REQUEST_DAYS = 7
@@ -53,6 +53,9 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, i
         _store(db, item, stored_id, sender, verdict, now)
     if verdict.stop:
         db.execute("UPDATE turns SET stop_requested_at = ? WHERE id = ? AND ended IS NULL", (now, verdict.stop))
+        approvals.stop(db, verdict.stop, now)
+    for given in verdict.given:
+        approvals.give(db, given, now)
     if verdict.reply:
         reply = Reply(
             item.address,
@@ -89,7 +92,6 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
         " ORDER BY kind = 'job' LIMIT 1",
         (session, chat_id),
     ).fetchone()
-    approval = db.execute("SELECT id FROM approvals WHERE chat = ? AND state = 'open'", (chat_id,)).fetchone()
     return Sender(
         person=found[0] if found else None,
         role=found[1] if found else None,  # type: ignore[arg-type]  # checked by the table
@@ -97,7 +99,7 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
         queued=queued,
         open_requests=open_requests,
         running=running[0] if running else None,
-        approval=approval[0] if approval else None,
+        asked=approvals.asked_at(db, chat_id, found[0], now) if found else (),
     )
 
 
@@ -122,10 +124,11 @@ def _note_request(db: sqlite3.Connection, item: Inbound, verdict: Verdict, now: 
 def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender, verdict: Verdict, now: float) -> None:
     person = sender.person or _newcomer(db, item, now)
     chat = chat_for(db, item, person, now)
-    state = "refused" if verdict.refused else "answered" if verdict.kind == "control" else "new"
+    joined = next((given.turn for given in verdict.given if given.joins), None)
+    state = "refused" if verdict.refused else "claimed" if joined else "answered" if verdict.kind in ("control", "answer") else "new"
     row = db.execute(
         "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, person, sender_name, text,"
-        " reply_to, context, reason, received, sent_at, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " reply_to, context, reason, received, sent_at, expires, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             stored_id,
             item.client_id,
@@ -143,6 +146,7 @@ def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender
             now,
             item.sent_at,
             item.expires_at,
+            joined,
         ),
     )
     if not verdict.refused:

@@ -83,11 +83,18 @@ def _adopt_chats(db: sqlite3.Connection) -> None:
 
 def owner_address(db: sqlite3.Connection) -> str | None:
     """The direct chat in which an owner was heard last."""
+    found = owner_chat(db)
+    return found[0] if found else None
+
+
+def owner_chat(db: sqlite3.Connection) -> tuple[str, str] | None:
+    """(address, person): the direct chat in which an owner was heard last."""
     row = db.execute(
-        "SELECT chats.address FROM chats JOIN people ON people.id = chats.person WHERE people.role = 'owner' AND chats.direct = 1"
+        "SELECT chats.address, chats.person FROM chats JOIN people ON people.id = chats.person"
+        " WHERE people.role = 'owner' AND chats.direct = 1"
         " ORDER BY (SELECT max(seq) FROM timeline WHERE timeline.address = chats.address) DESC LIMIT 1"
     ).fetchone()
-    return row[0] if row else None
+    return (row[0], row[1]) if row else None
 
 
 def requests(db: sqlite3.Connection, state: str | None = None) -> list[AccessRequest]:

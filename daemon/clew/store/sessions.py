@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from clew.context.consent import QUESTION_CODE
 from clew.errors import NotFound, UsageError
 from clew.messages import blocks_to_json, readable_blocks
 from clew.store import Said, SessionRow, accept, compactions, transcript, turns
@@ -130,7 +131,9 @@ def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, new
     rows = db.execute(
         "SELECT t.seq, coalesce(o.id, i.client_id), CASE WHEN o.id IS NULL THEN 'user' ELSE 'assistant' END, coalesce(o.text, i.text),"
         " coalesce(o.created, i.received), coalesce(i.sender_name, ''), coalesce(o.in_reply_to, ''), coalesce(o.answers, '[]'),"
-        " coalesce(turns.state = 'failed', 0) FROM timeline AS t LEFT JOIN inbox AS i ON i.id = t.inbox"
+        " coalesce(turns.state = 'failed', 0),"
+        " coalesce((SELECT asking FROM approvals WHERE approvals.outbox = o.id AND approvals.state = 'open' LIMIT 1), '')"
+        " FROM timeline AS t LEFT JOIN inbox AS i ON i.id = t.inbox"
         " LEFT JOIN outbox AS o ON o.number = t.outbox LEFT JOIN turns ON turns.id = o.turn"
         f" WHERE t.address = ? AND t.seq > ? ORDER BY t.seq {'DESC' if newest else 'ASC'} LIMIT ?",
         (address, after, limit),
@@ -139,8 +142,10 @@ def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, new
     return said[::-1] if newest else said
 
 
-def _said(seq: int, identifier: str, role: Any, text: str, at: float, name: str, in_reply_to: str, answers: str, failed: int) -> Said:
-    return Said(seq, identifier, role, text, at, name, in_reply_to, tuple(readable(answers, [])), bool(failed))
+def _said(
+    seq: int, identifier: str, role: Any, text: str, at: float, name: str, in_reply_to: str, answers: str, failed: int, asking: str
+) -> Said:
+    return Said(seq, identifier, role, text, at, name, in_reply_to, tuple(readable(answers, [])), bool(failed), asking[:QUESTION_CODE])
 
 
 TOLD = 200

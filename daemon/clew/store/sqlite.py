@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from clew.errors import StoreError
-from clew.messages import Message
+from clew.messages import Message, ToolCall
 from clew.store import (
     AccessRequest,
+    Answered,
     Ask,
     Boundary,
     CacheEntry,
@@ -20,6 +21,7 @@ from clew.store import (
     Decide,
     Effect,
     Found,
+    Given,
     Item,
     Job,
     JobEffect,
@@ -27,6 +29,7 @@ from clew.store import (
     Outcome,
     Person,
     Pin,
+    Question,
     Reader,
     RecalledFor,
     Reply,
@@ -35,10 +38,12 @@ from clew.store import (
     Scope,
     SessionRow,
     Settlement,
+    StandingYes,
     Step,
     Verdict,
     ViewRows,
     accept,
+    approvals,
     backup,
     boundaries,
     compactions,
@@ -191,6 +196,30 @@ class SqliteStore(Store):
         changed = [self.jobs_changed] if any(isinstance(effect, JobEffect) for effect in outcome.effects) else []
         self._notify(*([self.arrivals] if waiting else []), *changed)
         return result
+
+    async def park(self, claim: Claim, question: Question, now: float) -> bool:
+        """Ask a person, and let the turn wait for the answer. False: it was stopped meanwhile. Raises LeaseLost."""
+        parked = await self._db.write(turns.park, claim, question, now)
+        self._notify(*(self.deliveries[each.address.transport] for each in (question.reply, question.notice) if each))
+        return parked
+
+    async def answers(self, turn: str) -> dict[ToolCall, Answered]:
+        """What people answered for the calls of a turn."""
+        return await self._db.read(approvals.answers, turn)
+
+    async def standing(self, address: str, person: str | None = None) -> list[StandingYes]:
+        """The yeses for good at an address, of all people where `person` is None."""
+        return await self._db.read(approvals.standing, address, person)
+
+    async def expire_questions(self, now: float) -> list[Given]:
+        """Close the questions that nobody answered in time; their turns go on."""
+        closed = await self._db.write_if(lambda db: (approvals.any_due(db, now), []), approvals.expire, now)
+        self._notify(*([self.arrivals] if closed else []))
+        return closed
+
+    async def next_expiry(self) -> float | None:
+        """When the next open question ends, None where none is open."""
+        return await self._db.read(approvals.next_due)
 
     async def release(self, claim: Claim) -> None:
         await self._db.write(turns.release, claim)
@@ -357,6 +386,10 @@ class SqliteStore(Store):
 
     async def owner_address(self) -> str | None:
         return await self._db.read(people.owner_address)
+
+    async def owner_chat(self) -> tuple[str, str] | None:
+        """(address, person): the direct chat in which an owner was heard last."""
+        return await self._db.read(people.owner_chat)
 
     async def say_once(self, key: str, reply: Reply, now: float, again_after: float) -> bool:
         """`say`, unless it was said less than `again_after` seconds ago. Returns whether it was said now."""

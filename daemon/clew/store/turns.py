@@ -15,10 +15,13 @@ from clew.store import (
     LeaseLost,
     NewMessage,
     Outcome,
+    Question,
     Reply,
     Room,
     Step,
     ToolState,
+    Withdrawn,
+    approvals,
     boundaries,
     compactions,
     jobs,
@@ -299,6 +302,15 @@ def record(db: sqlite3.Connection, claim: Claim, step: Step) -> tuple[Message, .
     return _write(db, claim, _hold(db, claim), step)
 
 
+def park(db: sqlite3.Connection, claim: Claim, question: Question, now: float) -> bool:
+    """Ask a person, and let the turn wait for the answer. False: it was stopped meanwhile. Raises LeaseLost."""
+    _hold(db, claim)
+    if db.execute("SELECT 1 FROM turns WHERE id = ? AND stop_requested_at IS NOT NULL", (claim.turn,)).fetchone():
+        return False
+    approvals.ask(db, claim.turn, claim.session, question, now)
+    return True
+
+
 def finish(
     db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float, known: Collection[str] = ()
 ) -> tuple[tuple[str, ...], bool]:
@@ -316,7 +328,9 @@ def finish(
     if outcome.boundary:
         boundaries.put(db, claim.session, outcome.boundary)
     for effect in outcome.effects:
-        if isinstance(effect, NoteEffect):
+        if isinstance(effect, Withdrawn):
+            approvals.withdraw(db, effect)
+        elif isinstance(effect, NoteEffect):
             history.take(db, effect, now, known)
         elif isinstance(effect, JobEffect):
             jobs.take(db, effect, now)

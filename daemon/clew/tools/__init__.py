@@ -33,21 +33,13 @@ class ToolContext:
     scheduled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """What a tool returns that needs a yes: the turn is parked until `question` is answered."""
-
-    question: str
-
-
-ToolRun = Callable[[ToolContext, BaseModel], Awaitable[str | Pending]]
+ToolRun = Callable[[ToolContext, BaseModel], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool. Arguments: the model its arguments are checked with. idempotent: may run again after a crash. asks: needs a yes.
-
-    timeout: seconds that one call may take.
+    """A tool. Arguments: the model its arguments are checked with. idempotent: may run again after a crash. timeout: seconds that one call
+    may take. asks: it changes more than the asker's own notes, so that it needs a rule or a yes.
     """
 
     name: str

@@ -2,16 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import structlog
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from clew.config import Approver
 from clew.context.view import ends
 from clew.messages import ToolCall, ToolResult
-from clew.tools import Pending, Tool, ToolContext, ToolError
+from clew.tools import Tool, ToolContext, ToolError
 from clew.tools.approver import decide
 
 log = structlog.get_logger()
@@ -22,11 +22,10 @@ STORED_CHARS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a call came to: its result, or the question it waits for."""
+    """What a call came to."""
 
     call: ToolCall
-    result: ToolResult | None
-    pending: Pending | None = None
+    result: ToolResult
     denied: bool = False
 
 
@@ -42,21 +41,33 @@ class ToolRunner:
         """Whether a call of this tool may run again after a crash."""
         return name in self.tools and self.tools[name].idempotent
 
-    async def run(self, calls: Sequence[ToolCall], context: ToolContext) -> list[Ran]:
-        """Run calls side by side. A failing tool gives an error result, never an exception."""
-        return [self._bounded(ran) for ran in await asyncio.gather(*(self._run(call, context) for call in calls))]
+    def asks(self, call: ToolCall) -> bool:
+        """Whether a call waits for somebody's yes: it could be run, and no rule of the config decides."""
+        tool = self.tools.get(call.name)
+        if tool is None:
+            return False
+        try:
+            return decide(tool, _checked(tool, call).model_dump(), self._approver) == "ask"
+        except (ValueError, RecursionError):
+            return False
 
-    async def _run(self, call: ToolCall, context: ToolContext) -> Ran:
+    async def run(self, calls: Sequence[ToolCall], context: ToolContext, approved: Collection[ToolCall] = ()) -> list[Ran]:
+        """Run calls side by side. A failing tool gives an error result, never an exception. approved: those that somebody said yes to."""
+        ran = await asyncio.gather(*(self._run(call, context, approved=call in approved) for call in calls))
+        return [self._bounded(each) for each in ran]
+
+    async def _run(self, call: ToolCall, context: ToolContext, *, approved: bool) -> Ran:
         tool = self.tools.get(call.name)
         if tool is None:
             known = ", ".join(self.tools)
             return _error(call, f"There is no tool {call.name!r}. The tools are: {known}.")
-        if decide(tool, self._approver) == "deny":
-            return Ran(call, _result(call, f"The tool {call.name} is not allowed here.", error=True), denied=True)
         try:
-            arguments = tool.Arguments.model_validate(json.loads(call.arguments or "{}"))
+            arguments = _checked(tool, call)
         except (ValueError, RecursionError) as error:
             return _error(call, f"The arguments of {call.name} are wrong: {_plain(error)}")
+        decision = decide(tool, arguments.model_dump(), self._approver)
+        if decision == "deny" or (decision == "ask" and not approved):
+            return denied(call, f"The tool {call.name} is not allowed here.")
         try:
             async with asyncio.timeout(tool.timeout):
                 answer = await tool.run(context, arguments)
@@ -68,14 +79,12 @@ class ToolRunner:
         except Exception as error:
             log.warning("tool.failed", tool=call.name, err=f"{type(error).__name__}: {error}")
             return _error(call, f"The tool {call.name} failed ({type(error).__name__}).")
-        if isinstance(answer, Pending):
-            return Ran(call, None, answer)
         log.info("tool.finished", tool=call.name)
         return Ran(call, _result(call, answer, error=False))
 
     def _bounded(self, ran: Ran) -> Ran:
         """With a result of which not too much is shown, whoever wrote it: a tool's error can be as long as its answer."""
-        if ran.result is None or len(ran.result.text) <= self._output_chars:
+        if len(ran.result.text) <= self._output_chars:
             return ran
         text = ran.result.text
         stored = max(STORED_CHARS, self._output_chars)
@@ -83,6 +92,16 @@ class ToolRunner:
             head, tail = ends(text, stored)
             text = f"{head}\n[… {more:,} more characters were not stored]\n{tail}"
         return replace(ran, result=replace(ran.result, text=text, shown=self._output_chars))
+
+
+def denied(call: ToolCall, why: str) -> Ran:
+    """A call that was not run."""
+    return Ran(call, _result(call, why, error=True), denied=True)
+
+
+def _checked(tool: Tool, call: ToolCall) -> BaseModel:
+    """The arguments of a call. Raises ValueError or RecursionError."""
+    return tool.Arguments.model_validate(json.loads(call.arguments or "{}"))
 
 
 def _error(call: ToolCall, text: str) -> Ran:

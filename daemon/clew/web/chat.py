@@ -92,17 +92,24 @@ def parse(frame: str, message_bytes: int) -> tuple[str, str]:
 
 
 def line(said: Said) -> dict[str, Any]:
-    """A line of a timeline as clients see it. `at`: seconds since the epoch, UTC. failed: only where a reply says that there is none."""
-    return {
-        "type": "message",
-        "seq": said.seq,
-        "id": said.id,
-        "in_reply_to": said.in_reply_to or None,
-        "answers": list(said.answers),
-        "role": said.role,
-        "text": said.text,
-        "at": said.at,
-    } | ({"failed": True} if said.failed else {})
+    """A line of a timeline as clients see it. `at`: seconds since the epoch, UTC. failed: only where a reply says that there is none.
+
+    question: only where it asks for a yes and is open; the code that an answer names it by.
+    """
+    return (
+        {
+            "type": "message",
+            "seq": said.seq,
+            "id": said.id,
+            "in_reply_to": said.in_reply_to or None,
+            "answers": list(said.answers),
+            "role": said.role,
+            "text": said.text,
+            "at": said.at,
+        }
+        | ({"failed": True} if said.failed else {})
+        | ({"question": said.question} if said.question else {})
+    )
 
 
 class ChatSocket:

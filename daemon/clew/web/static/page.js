@@ -176,6 +176,9 @@ at("empty").addEventListener("click", (event) => {
   if (event.target.matches("button")) write(event.target.textContent);
 });
 log.addEventListener("click", (event) => {
+  if (event.target.matches(".choice")) write(event.target.dataset.answer);
+});
+log.addEventListener("click", (event) => {
   if (!event.target.matches(".again")) return;
   text.value = event.target.closest(".entry").querySelector(".bubble").textContent;
   fit();

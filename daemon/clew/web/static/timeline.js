@@ -24,6 +24,18 @@ function part(name, className, text = "") {
   return node;
 }
 
+// What may be answered to a question, each with its code.
+function choices(code) {
+  const row = part("div", "choices");
+  for (const word of ["Yes", "No", "Always"]) {
+    const button = part("button", "choice", word);
+    button.type = "button";
+    button.dataset.answer = `${word.toLowerCase()} ${code}`;
+    row.append(button);
+  }
+  return row;
+}
+
 export class Timeline {
   constructor(log) {
     this.log = log;
@@ -47,6 +59,8 @@ export class Timeline {
     this.nodes.set(key, node);
     if (line.role === "user") this.settle(line.id, "sent");
     if (line.failed) node.classList.add("unanswered");
+    if (line.role === "user") this.closeQuestions();
+    if (line.question && !known) node.querySelector(".meta").before(choices(line.question));
     if (!known) this.insert(node, line.seq);
     return !known;
   }
@@ -57,10 +71,16 @@ export class Timeline {
     if (this.nodes.has(key)) return false;
     const node = this.entry("user", message.text, new Date(message.at));
     this.nodes.set(key, node);
+    this.closeQuestions();
     this.log.append(node);
     this.settle(message.id, "pending");
     this.markDay(node);
     return true;
+  }
+
+  // Whatever is said next is the answer, or a no.
+  closeQuestions() {
+    for (const each of this.log.querySelectorAll(".choices")) each.remove();
   }
 
   // state: pending, sent or failed. reason: why it failed.

@@ -1,0 +1,136 @@
+"""Questions to people: a turn waits for the answer, in the file alone; a yes for good is remembered."""
+
+import sqlite3
+
+from clew.messages import ToolCall
+from clew.store import Answered, Asked, Given, Question, StandingYes, Withdrawn, outbox
+
+CLOSED_KEPT = 7 * 86_400.0
+"""Seconds for which an answer to a question that is closed is told so; later it is a message like any other."""
+
+
+def ask(db: sqlite3.Connection, turn: str, session: str, question: Question, now: float) -> None:
+    """Store a question with the calls that wait for it, and let its turn wait."""
+    reply = question.reply
+    identifier = outbox.put(db, reply, session if question.here else "", "", now)
+    if question.notice is not None:
+        outbox.put(db, question.notice, session, "", now)
+    (chat,) = db.execute("SELECT id FROM chats WHERE address = ?", (str(reply.address),)).fetchone()
+    db.executemany(
+        "INSERT INTO approvals (id, turn, call_id, chat, person, question, state, asked, asking, tool, arguments, expires, behalf, outbox)"
+        " VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (
+                f"{question.id}/{number}",
+                turn,
+                call.id,
+                chat,
+                question.person,
+                reply.text,
+                now,
+                question.id,
+                call.name,
+                call.arguments,
+                question.expires,
+                question.behalf,
+                identifier,
+            )
+            for number, call in enumerate(question.calls)
+        ],
+    )
+    db.executemany("UPDATE tool_calls SET state = 'waiting' WHERE turn = ? AND call_id = ?", [(turn, call.id) for call in question.calls])
+    db.execute("UPDATE turns SET state = 'waiting' WHERE id = ?", (turn,))
+    db.execute("UPDATE inbox SET attempts = attempts - 1 WHERE turn = ?", (turn,))  # waiting is no attempt
+
+
+_ASKED = (
+    "SELECT a.asking, a.turn, a.state, t.chat = a.chat AND t.kind = 'message', o.id, o.ref, a.tool"
+    " FROM approvals AS a JOIN turns AS t ON t.id = a.turn LEFT JOIN outbox AS o ON o.id = a.outbox"
+)
+
+
+def asked_at(db: sqlite3.Connection, chat: int | None, person: str, now: float) -> tuple[Asked, ...]:
+    """Questions that something said by `person` in `chat` may answer: open ones, and those of theirs that were closed lately."""
+    rows = db.execute(
+        f"{_ASKED} WHERE a.chat = :chat AND a.person = :person AND (a.state = 'open' OR a.asked > :since)",
+        {"chat": chat, "person": person, "since": now - CLOSED_KEPT},
+    ).fetchall()
+    found: dict[str, Asked] = {}
+    for asking, turn, state, joins, identifier, ref, tool in rows:
+        known = found.get(asking)
+        tools = (*(known.tools if known else ()), tool)
+        refs = frozenset(each for each in (identifier, ref) if each)
+        found[asking] = Asked(asking, turn, tools, refs, state == "open", bool(joins))
+    return tuple(found.values())
+
+
+def give(db: sqlite3.Connection, given: Given, now: float) -> bool:
+    """Answer a question and let its turn go on. False: it is closed already."""
+    turns = db.execute(
+        "UPDATE approvals SET state = ?, how = ?, answered = ? WHERE asking = ? AND state = 'open' RETURNING turn, asked",
+        ("yes" if given.yes else "no", given.how, now, given.asking),
+    ).fetchall()
+    if not turns:
+        return False
+    if given.yes and given.always:
+        db.execute(
+            "INSERT OR REPLACE INTO standing_approvals (chat, person, tool, by, at) SELECT t.chat, a.behalf, a.tool, a.person, ?"
+            " FROM approvals AS a JOIN turns AS t ON t.id = a.turn WHERE a.asking = ?",
+            (now, given.asking),
+        )
+    turn, asked = turns[0]
+    db.execute(
+        "UPDATE turns SET state = 'running', lease_until = 0, started = CASE kind WHEN 'job' THEN started + max(? - ?, 0) ELSE started END"
+        " WHERE id = ? AND state = 'waiting'",  # a job's time does not run while a person thinks
+        (now, asked, turn),
+    )
+    return True
+
+
+def stop(db: sqlite3.Connection, turn: str, now: float) -> None:
+    """Somebody stopped a turn: what it asks is closed."""
+    for (asking,) in db.execute("SELECT DISTINCT asking FROM approvals WHERE turn = ? AND state = 'open'", (turn,)).fetchall():
+        give(db, Given(asking, turn, yes=False, how="stopped"), now)
+
+
+_DUE = "state = 'open' AND expires <= ?"
+
+
+def any_due(db: sqlite3.Connection, now: float) -> bool:
+    return bool(db.execute(f"SELECT EXISTS (SELECT 1 FROM approvals WHERE {_DUE})", (now,)).fetchone()[0])
+
+
+def next_due(db: sqlite3.Connection) -> float | None:
+    at: float | None = db.execute("SELECT min(expires) FROM approvals WHERE state = 'open'").fetchone()[0]
+    return at
+
+
+def expire(db: sqlite3.Connection, now: float) -> list[Given]:
+    """Close what nobody answered in time."""
+    found = db.execute(f"SELECT DISTINCT asking, turn FROM approvals WHERE {_DUE}", (now,)).fetchall()
+    given = [Given(asking, turn, yes=False, how="expired") for asking, turn in found]
+    return [each for each in given if give(db, each, now)]
+
+
+def answers(db: sqlite3.Connection, turn: str) -> dict[ToolCall, Answered]:
+    """What was answered for the calls of a turn, the newest for each."""
+    rows = db.execute("SELECT call_id, tool, arguments, state, how, person FROM approvals WHERE turn = ? ORDER BY asked", (turn,))
+    return {ToolCall(call, tool, arguments): Answered(state, how, person) for call, tool, arguments, state, how, person in rows}
+
+
+def standing(db: sqlite3.Connection, address: str, person: str | None = None) -> list[StandingYes]:
+    """The yeses for good at an address: those on behalf of `person`, or all where it is None."""
+    rows = db.execute(
+        "SELECT s.tool, s.person, s.by, s.at FROM standing_approvals AS s JOIN chats ON chats.id = s.chat"
+        " WHERE chats.address = ? AND (? IS NULL OR s.person = ?) ORDER BY s.tool, s.person",
+        (address, person, person),
+    )
+    return [StandingYes(*row) for row in rows]
+
+
+def withdraw(db: sqlite3.Connection, effect: Withdrawn) -> None:
+    """Take back a yes for good."""
+    db.execute(
+        "DELETE FROM standing_approvals WHERE chat = (SELECT id FROM chats WHERE address = ?) AND tool = ? AND (? IS NULL OR person = ?)",
+        (effect.address, effect.tool, effect.person, effect.person),
+    )
