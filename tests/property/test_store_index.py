@@ -10,8 +10,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clew.context.text import clean, index_text, tokens
-from clew.messages import Block, Text, Thinking, ToolCall, ToolResult, blocks_from_json, blocks_to_json
+from clew.context.text import SPOKEN_BY, clean, index_text, tokens
+from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, blocks_from_json, blocks_to_json
 from clew.store import NewMessage, Outcome, Step
 from clew.store.transcript import searchable
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened
@@ -41,10 +41,11 @@ def frequencies(path: Path) -> Counter[str]:
     return counted
 
 
-def expected(texts: Iterable[str]) -> Counter[str]:
+def expected(messages: Iterable[Message]) -> Counter[str]:
     counted: Counter[str] = Counter()
-    for text in texts:
-        counted.update(set(tokens(index_text(text))))
+    for message in messages:
+        counted.update(set(tokens(index_text(searchable(message.blocks)))))
+        counted.update({SPOKEN_BY + word for word in tokens(index_text(message.sender_name or message.sender))})
     return counted
 
 
@@ -68,7 +69,7 @@ def test_the_index_equals_the_transcript_whatever_happens(
                 assert await store.export_session(first.id) == exported
             assert await store.check() == []
             kept = [m for row in await store.sessions() for m in await store.transcript(row.id)]
-            assert frequencies(folder / "clew.db") == expected(searchable(message.blocks) for message in kept)
+            assert frequencies(folder / "clew.db") == expected(kept)
             known = {message.id for message in kept}
             for question in asked:
                 assert await found(store, question) <= known

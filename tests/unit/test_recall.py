@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -134,6 +135,26 @@ def test_frequencies_may_be_a_function() -> None:
     found = query("zebra boat", frequencies=lambda word: 10 if word == "boat" else 0, total=100)
     assert found is not None
     assert found.weights[0] > found.weights[1]
+
+
+# P31
+def test_a_name_is_asked_for_as_a_word_and_as_a_speaker() -> None:
+    frequencies = {"ada": 3, "by:ada": 20, "by:bob": 60, "boat": 9}
+    found = query("Did Ada sell Bob the boat?", frequencies=frequencies, total=100)
+    assert found is not None
+    assert found.speakers == (("ada", idf(20, 100)),)  # Bob says most of all there is
+    assert found.spoken_by(0) == 'speaker : "ada"'
+    unknown = query("Did Ada sell the boat?", total=100)
+    assert unknown is not None
+    assert unknown.speakers == ()
+
+
+# P31
+def test_what_a_named_speaker_said_is_looked_at() -> None:
+    asked = replace(some_query("boat"), speakers=(("ada", 2.0),))
+    many = [block * 100 for block in range(1, 3 * BLOCKS)]
+    assert any(first <= 100 <= last for first, last in regions(asked, Hits((many,), (), (), ((100,),))))
+    assert not any(first <= 100 <= last for first, last in regions(asked, Hits((many,), (), (), ((),))))
 
 
 # P19

@@ -6,6 +6,7 @@ import pytest
 
 from clew import recall
 from clew.context.query import query
+from clew.context.regions import BLOCKS
 from clew.context.text import clean, index_text, tokens
 from clew.messages import Text, blocks_to_json
 from clew.store import Scope
@@ -289,3 +290,39 @@ async def test_a_query_of_filler_alone_asks_nothing(tmp_path: Path) -> None:  # 
         result = await find(store, await store.scope_for(operator=True), "   ")
         assert (result.query, result.scored) == (None, ())
         assert query("") is None
+
+
+@pytest.mark.asyncio
+async def test_what_somebody_said_is_looked_at_where_their_name_is_asked_for(tmp_path: Path) -> None:  # P31
+    async with opened(tmp_path) as store:
+        for name, count in (("Ada", 1), ("Bob", 10 * BLOCKS), ("Cy", 3 * BLOCKS)):
+            await store.import_session(spoken(name, count), NOW)
+        operator = await store.scope_for(operator=True)
+        result = await find(store, operator, "What did Ada say of harbours?")
+        assert result.scored[0].candidate.id == "Ada-1"  # though many newer ones speak of them
+        assert result.query is not None
+        assert [name for name, _ in result.query.speakers] == ["ada"]
+        common = await find(store, operator, "What did Bob say of harbours?")
+        assert common.query is not None
+        assert common.query.speakers == ()  # most was said by him
+
+
+def spoken(name: str, count: int) -> dict[str, object]:
+    """A session in which somebody says so many times what everybody says."""
+    messages = [
+        {
+            "id": f"{name}-{seq}",
+            "seq": seq,
+            "role": "user",
+            "blocks": [{"kind": "text", "text": "Harbours are cold."}],
+            "sender": "ada",
+            "sender_name": name,
+            "turn": "",
+            "metadata": {},
+            "at": NOW,
+            "address": "desk:ada",
+        }
+        for seq in range(1, count + 1)
+    ]
+    about = {"id": name, "address": "desk:ada", "direct": True, "title": "", "created": NOW}
+    return {"clew": 1, "session": about, "messages": messages, "compactions": [], "pins": [], "retractions": [], "model_calls": []}

@@ -51,9 +51,9 @@ async def filled(store: SqliteStore, path: Path, chat: str) -> None:
         (number,) = db.execute("SELECT number FROM messages WHERE id = ?", (f"{chat}0-1",)).fetchone()
         (place,) = db.execute("SELECT place FROM places WHERE message = ?", (number,)).fetchone()
         db.execute("UPDATE places SET place = ? WHERE message = ?", (place + FIRST - 2, number))
-        row = ("anchor", day_words(NOW + 1))
-        db.execute("INSERT INTO messages_fts (messages_fts, rowid, text, day) VALUES ('delete', ?, ?, ?)", (place, *row))
-        db.execute("INSERT INTO messages_fts (rowid, text, day) VALUES (?, ?, ?)", (place + FIRST - 2, *row))
+        row = ("anchor", day_words(NOW + 1), chat)
+        db.execute("INSERT INTO messages_fts (messages_fts, rowid, text, day, speaker) VALUES ('delete', ?, ?, ?, ?)", (place, *row))
+        db.execute("INSERT INTO messages_fts (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place + FIRST - 2, *row))
     db.close()
     await store.import_session(export(chat, f"{chat}1", said(chat)), NOW)
 

@@ -11,7 +11,19 @@ from datetime import date
 from clew.context.redact import redact
 from clew.context.spans import Span, day_words, spans, spelled
 from clew.context.stopwords import COURTESY, stop_words
-from clew.context.text import MAX_WORD, UNSPACED_RUN, WORD, clean, emoji, extra_words, letters, normalise, pairs, stem
+from clew.context.text import (
+    MAX_WORD,
+    SPOKEN_BY,
+    UNSPACED_RUN,
+    WORD,
+    clean,
+    emoji,
+    extra_words,
+    letters,
+    normalise,
+    pairs,
+    stem,
+)
 
 MAX_QUERY_CHARS = 8_000
 """Characters of a message that are read for terms: the first three quarters and the last quarter of this."""
@@ -19,6 +31,8 @@ MAX_TERMS = 16
 ENOUGH_TERMS = 3
 """A message with fewer terms than this is a follow-up: terms of the turns before it join, up to `FOLLOW_UP_TERMS`."""
 FOLLOW_UP_TERMS = 6
+SPEAKS_MOST = 0.25
+"""Share of all messages above which it says nothing who said one."""
 DAYS_WEIGHT = 5.0
 NEAR_WEIGHT = 2.0
 """What it weighs to have been written on a day that is asked about, as a rare word, and within `NEAR_DAYS` of it, as a common one."""
@@ -68,7 +82,8 @@ class Query:
     """What one message asks the index for.
 
     `terms` are normalised words and phrases (words parted by a space), `weights` the inverse document frequency of each, `words` the
-    stemmed words of the message that say something, `total` the number of messages in the store, `days` when what is sought was written.
+    stemmed words of the message that say something, `total` the number of messages in the store, `days` when what is sought was written,
+    `speakers` those of the terms that are names of who speaks, with the inverse document frequency of being said by them.
     """
 
     terms: tuple[str, ...]
@@ -76,6 +91,7 @@ class Query:
     words: frozenset[str] = frozenset()
     total: int = 0
     days: tuple[Days, ...] = ()
+    speakers: tuple[tuple[str, float], ...] = ()
 
     @property
     def mass(self) -> float:
@@ -85,7 +101,15 @@ class Query:
 
     def expression(self, term: int) -> str:
         """The FTS5 expression for the term of this number."""
-        return 'text : "' + self.terms[term].replace('"', '""') + '"'
+        return _in_column("text", self.terms[term])
+
+    def spoken_by(self, speaker: int) -> str:
+        """The FTS5 expression for what the speaker of this number said."""
+        return _in_column("speaker", self.speakers[speaker][0])
+
+
+def _in_column(column: str, term: str) -> str:
+    return f'{column} : "' + term.replace('"', '""') + '"'
 
 
 def query(
@@ -127,7 +151,15 @@ def query(
         words=frozenset(stem(word) for term in own for word in term.split(" ")),
         total=total,
         days=days,
+        speakers=tuple(_speakers(found, frequencies, total)),
     )
+
+
+def _speakers(terms: Iterable[str], frequencies: Frequencies | None, total: int) -> Iterator[tuple[str, float]]:
+    for term in terms:
+        count = _often(SPOKEN_BY + stem(term), frequencies)
+        if 0 < count <= total * SPEAKS_MOST:
+            yield term, idf(count, total)
 
 
 def _days(source: str, today: date) -> tuple[Days, ...]:
@@ -205,8 +237,10 @@ def _unspaced(plain: str) -> Iterable[str]:
 
 
 def _count(term: str, frequencies: Frequencies | None) -> int:
+    return min(_often(stem(word), frequencies) for word in term.split(" "))
+
+
+def _often(word: str, frequencies: Frequencies | None) -> int:
     if frequencies is None:
         return 0
-    if isinstance(frequencies, Mapping):
-        return min(frequencies.get(stem(word), 0) for word in term.split(" "))
-    return min(frequencies(stem(word)) for word in term.split(" "))
+    return frequencies.get(word, 0) if isinstance(frequencies, Mapping) else frequencies(word)

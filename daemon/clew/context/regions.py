@@ -39,21 +39,22 @@ _HOW_MANY = bytes(min(byte.bit_count(), 4) for byte in range(256))
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Where the index found what a query asks for: each term, and each of its days.
+    """Where the index found what a query asks for: each term, each of its days, and what each of its speakers said.
 
-    lanes: of each term by segment, empty where there are none. What a lane covers is not among the places of its term.
+    lanes: of each term and then of each speaker, by segment, empty where there are none. What a lane covers is not among the places.
     """
 
     terms: tuple[Sequence[int], ...]
     days: tuple[Sequence[int], ...] = ()
     lanes: tuple[Mapping[int, bytes], ...] = ()
+    speakers: tuple[Sequence[int], ...] = ()
 
     def at(self, places: set[int]) -> Iterator[tuple[int, int]]:
         """(place, number of the term) of every term that stands at one of these places."""
         for number, found in enumerate(self.terms):
             for place in places.intersection(found):
                 yield place, number
-        for number, lanes in enumerate(self.lanes):
+        for number, lanes in enumerate(self.lanes[: len(self.terms)]):
             for place in places if lanes else ():
                 lane = lanes.get(place >> SEGMENT_BITS)
                 if lane and lane[place >> BLOCK_BITS & LANE - 1] >> (place & 7) & 1:
@@ -71,14 +72,15 @@ def lane(places: Iterable[int]) -> bytes:
 def regions(query: Query, hits: Hits, in_view: Iterable[int] = ()) -> list[tuple[int, int]]:
     """Where to look closer: (first, last) of runs of places, in order. in_view: places that are not looked for."""
     weight: dict[int, float] = defaultdict(float)
-    sought = [(term, term * REPEATED, places) for term, places in zip(query.weights, hits.terms, strict=True)]
+    weights = [*query.weights, *(weight for _, weight in query.speakers)]
+    sought = [(once, once * REPEATED, places) for once, places in zip(weights, (*hits.terms, *hits.speakers), strict=True)]
     sought += [(days.weight, 0.0, places) for days, places in zip(query.days, hits.days, strict=True)]
     for once, again, places in sought:
         for block, count in Counter(map(rshift, places, repeat(BLOCK_BITS))).items():
             weight[block] += once + again * (min(count, 4) - 1)
     seen = {block for block, count in Counter(place >> BLOCK_BITS for place in in_view).items() if count == 1 << BLOCK_BITS}
     if any(hits.lanes):
-        _Common(query.weights, hits.lanes).add_to(weight, BLOCKS + len(seen))
+        _Common(weights, hits.lanes).add_to(weight, BLOCKS + len(seen))
     for block in seen & weight.keys():
         del weight[block]
     best = nlargest(BLOCKS, zip(weight.values(), weight.keys(), strict=True))

@@ -14,8 +14,10 @@ from itertools import pairwise
 
 from clew.context.redact import redact
 
-INDEX_VERSION = 4
+INDEX_VERSION = 5
 """Changes whenever `index_text` or `tokens` gives different words, or the index is laid out otherwise; the store then builds it anew."""
+SPOKEN_BY = "by:"
+"""Stands in front of the words of a speaker's name where words are counted. No word of a text begins so."""
 MAX_INDEX_CHARS = 200_000
 """Characters of a message that are indexed; above the default bound on a stored message."""
 _LONGEST_KEY = 4_096

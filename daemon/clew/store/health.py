@@ -69,7 +69,9 @@ def check(db: sqlite3.Connection, index: Indexer) -> list[str]:
 def _index_problems(db: sqlite3.Connection, index: Indexer) -> list[str]:
     if not index.is_current(db):
         return ["the search index was built by another version or for other secrets; it is built anew at the next start"]
-    db.execute("CREATE VIRTUAL TABLE temp.rebuilt USING fts5(text, day, content='', tokenize='porter unicode61 remove_diacritics 2')")
+    db.execute(
+        "CREATE VIRTUAL TABLE temp.rebuilt USING fts5(text, day, speaker, content='', tokenize='porter unicode61 remove_diacritics 2')"
+    )
     db.execute("CREATE VIRTUAL TABLE temp.rebuilt_words USING fts5vocab(temp, rebuilt, instance)")
     db.execute("CREATE VIRTUAL TABLE temp.stored_words USING fts5vocab(main, messages_fts, instance)")
     try:

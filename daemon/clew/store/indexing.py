@@ -3,9 +3,14 @@
 import hashlib
 import sqlite3
 from collections.abc import Collection
+from functools import lru_cache
 
 from clew.context.redact import redact
 from clew.context.text import INDEX_VERSION, index_text
+
+SHORT = 40
+REMEMBERED = 256
+"""Texts of so many characters, and so many of them, are remembered: names come with every message."""
 
 
 class Indexer:
@@ -13,8 +18,12 @@ class Indexer:
 
     def __init__(self, known: Collection[str] = ()) -> None:
         self._known = frozenset(known)
+        self._short = lru_cache(REMEMBERED)(self._made)
 
     def __call__(self, text: str) -> str:
+        return self._short(text) if len(text) <= SHORT else self._made(text)
+
+    def _made(self, text: str) -> str:
         return index_text(redact(text, self._known) if self._known else text)
 
     def sign(self, db: sqlite3.Connection) -> None:

@@ -16,7 +16,7 @@ MESSAGES = 100
 CHARACTERS = 20_000
 """What one transaction indexes: so many messages, or as many as have these characters of blocks. Some 20 ms."""
 _SHAPES = {
-    "messages_fts": "VIRTUAL TABLE {} USING fts5(text, day, content='', tokenize='porter unicode61 remove_diacritics 2')",
+    "messages_fts": "VIRTUAL TABLE {} USING fts5(text, day, speaker, content='', tokenize='porter unicode61 remove_diacritics 2')",
     "document_frequency": "TABLE {} (term TEXT PRIMARY KEY, messages INTEGER NOT NULL) STRICT, WITHOUT ROWID",
     "places": "TABLE {} (place INTEGER PRIMARY KEY, message INTEGER NOT NULL UNIQUE REFERENCES messages (number)) STRICT",
 }

@@ -5,6 +5,7 @@ import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import pairwise
 from math import inf
@@ -13,7 +14,7 @@ from typing import Any
 from clew.context.query import Query
 from clew.context.ranking import Candidate, Line, Matcher, Ranked, Scored, rank
 from clew.context.regions import Hits, regions
-from clew.context.text import stem
+from clew.context.text import SPOKEN_BY, stem
 from clew.messages import blocks_from_json, readable_blocks
 from clew.store import Ask, Found, Scope, lanes, transcript
 from clew.store.places import CHAT_BITS, first_place, last_place
@@ -108,7 +109,8 @@ def search(db: sqlite3.Connection, scope: Scope, ask: Ask, limit: int, shown: Se
 def _hits(db: sqlite3.Connection, scope: Scope, query: Query, counts: Mapping[str, int]) -> tuple[Hits, frozenset[int]]:
     """Where the terms stand, and the numbers of those that the index was not asked for in full."""
     runs = _ranges(scope)
-    held = _lanes(db, scope, runs, query, counts)
+    parts = [[stem(word) for word in term.split(" ")] for term in query.terms] + [[SPOKEN_BY + stem(name)] for name, _ in query.speakers]
+    held = _lanes(db, scope, runs, parts, counts)
     found: dict[int, list[int]] = {}
     unsought: set[int] = set()
     left = LOOKUPS
@@ -117,18 +119,21 @@ def _hits(db: sqlite3.Connection, scope: Scope, query: Query, counts: Mapping[st
         left -= len(found[number])
         if not left:
             unsought.add(number)
+    speakers = tuple(
+        _places(db, scope, lanes.uncovered(held[len(query.terms) + number], runs), query.spoken_by(number), LOOKUPS)
+        for number in range(len(query.speakers))
+    )
     days = tuple(_places(db, scope, runs, days.expression, LOOKUPS) for days in query.days)
-    return Hits(tuple(found[number] for number in range(len(query.terms))), days, held), frozenset(unsought)
+    return Hits(tuple(found[number] for number in range(len(query.terms))), days, held, speakers), frozenset(unsought)
 
 
 def _lanes(
-    db: sqlite3.Connection, scope: Scope, runs: Sequence[tuple[int, int]], query: Query, counts: Mapping[str, int]
+    db: sqlite3.Connection, scope: Scope, runs: Sequence[tuple[int, int]], parts: Sequence[Sequence[str]], counts: Mapping[str, int]
 ) -> tuple[Mapping[int, bytes], ...]:
-    """The lanes of each term whose words are so common that most segments should have one of them. Those of a phrase say where all of
-    its words stand in one message."""
+    """The lanes of each of these words and phrases that are so common that most segments should have one of them. Those of a phrase say
+    where all of its words stand in one message."""
     chats = None if scope.chats is None else {chat for chat, _, _ in scope.chats}
     segments = lanes.done_within(db, runs, chats)[:SEGMENTS]
-    parts = [[stem(word) for word in term.split(" ")] for term in query.terms]
     common = [all(counts.get(each, 0) >= lanes.FEWEST * len(segments) for each in words) for words in parts]
     wanted = {word for words, often in zip(parts, common, strict=True) if often for word in words}
     found = lanes.find(db, segments, wanted) if segments and wanted else {}
@@ -233,7 +238,7 @@ def _with_common(
             for term in matcher(texts[each.line.number][3]):
                 where[term].append(each.line.place)
     terms = [where[query.terms[number]] if number in unsought else places for number, places in enumerate(hits.terms)]
-    return Hits(tuple(terms), hits.days, hits.lanes)
+    return replace(hits, terms=tuple(terms))
 
 
 def _allowed(scope: Scope) -> tuple[str, list[Any]]:

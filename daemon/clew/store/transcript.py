@@ -9,7 +9,7 @@ from typing import Any
 
 from clew.clock import new_id
 from clew.context.spans import written_on
-from clew.context.text import tokens
+from clew.context.text import SPOKEN_BY, tokens
 from clew.messages import Block, Message, Role, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json, readable_blocks
 from clew.store import NewMessage, lanes
 from clew.store.places import CHAT_BITS, first_place, last_place
@@ -18,6 +18,8 @@ BESIDE = "new_"
 """What the names of the index's tables begin with while it is built anew beside itself, see `rebuilding`."""
 REBUILDING = "rebuilding"
 """The row of `meta` that says how far that came: up to which message."""
+LONGEST_NAME = 100
+"""Characters of a speaker's name that are indexed."""
 COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
 REMEMBERED, REMEMBERED_CHARS = 2048, 2_000
 """So many rows, of so many characters at most, are not read anew: a session's window is the same from turn to turn but for its end."""
@@ -68,8 +70,9 @@ def restore(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int
             new.at,
         ),
     ).fetchone()[0]
-    _index(db, number, chat, new.at, searchable(new.blocks))
-    return Message(identifier, seq, new.role, new.blocks, new.at, new.sender, new.sender_name, turn)
+    found = Message(identifier, seq, new.role, new.blocks, new.at, new.sender, new.sender_name, turn)
+    _index(db, number, chat, found)
+    return found
 
 
 def searchable(blocks: Iterable[Block]) -> str:
@@ -84,31 +87,43 @@ def searchable(blocks: Iterable[Block]) -> str:
     return "\n".join(pieces)
 
 
-def _index(db: sqlite3.Connection, number: int, chat: int, at: float, text: str, into: str = "") -> None:
+def _index(db: sqlite3.Connection, number: int, chat: int, found: Message, into: str = "") -> None:
     place = db.execute(
         f"INSERT INTO {into}places (place, message) SELECT coalesce(max(place), ?) + 1, ? FROM {into}places WHERE place BETWEEN ? AND ?"
         " RETURNING place",
         (first_place(chat), number, first_place(chat), last_place(chat)),
     ).fetchone()[0]
-    indexed = index_text(db, text)
-    db.execute(f"INSERT INTO {into}messages_fts (rowid, text, day) VALUES (?, ?, ?)", (place, indexed, day_words(at)))
-    _count(db, indexed, 1, into)
+    columns = _columns(db, found)
+    db.execute(f"INSERT INTO {into}messages_fts (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place, *columns))
+    _count(db, columns, 1, into)
 
 
-def _unindex(db: sqlite3.Connection, number: int, at: float, text: str, into: str = "") -> None:
+def _unindex(db: sqlite3.Connection, number: int, found: Message, into: str = "") -> None:
     place = db.execute(f"DELETE FROM {into}places WHERE message = ? RETURNING place", (number,)).fetchone()[0]
-    indexed, name = index_text(db, text), f"{into}messages_fts"
-    db.execute(f"INSERT INTO {name} ({name}, rowid, text, day) VALUES ('delete', ?, ?, ?)", (place, indexed, day_words(at)))
-    _count(db, indexed, -1, into)
+    columns, name = _columns(db, found), f"{into}messages_fts"
+    db.execute(f"INSERT INTO {name} ({name}, rowid, text, day, speaker) VALUES ('delete', ?, ?, ?, ?)", (place, *columns))
+    _count(db, columns, -1, into)
 
 
-def _count(db: sqlite3.Connection, indexed: str, step: int, into: str) -> None:
-    if not indexed:
+def _columns(db: sqlite3.Connection, found: Message) -> tuple[str, str, str]:
+    """What the index holds of a message: its text, its day, its speaker."""
+    speaker = (found.sender_name or found.sender)[:LONGEST_NAME]
+    return index_text(db, searchable(found.blocks)), day_words(found.at), index_text(db, speaker) if speaker else ""
+
+
+def _words(columns: tuple[str, str, str]) -> set[str]:
+    """The words that are counted: those of the text and, marked, those of the speaker's name."""
+    text, _, speaker = columns
+    return {*tokens(text), *(SPOKEN_BY + word for word in tokens(speaker))}
+
+
+def _count(db: sqlite3.Connection, columns: tuple[str, str, str], step: int, into: str) -> None:
+    if not (words := _words(columns)):
         return
     db.execute(
         f"INSERT INTO {into}document_frequency (term, messages) SELECT value, ? FROM json_each(?) WHERE true"
         " ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages",
-        (step, json.dumps(sorted(set(tokens(indexed))), ensure_ascii=False)),
+        (step, json.dumps(sorted(words), ensure_ascii=False)),
     )
 
 
@@ -133,7 +148,7 @@ def forget(db: sqlite3.Connection, session: str) -> int:
     for number, *row in rows:
         found = message(row)
         for into in ("", BESIDE) if number <= built else ("",):
-            _unindex(db, number, found.at, searchable(found.blocks), into)
+            _unindex(db, number, found, into)
     for into in ("", BESIDE) if built else ("",):
         db.execute(f"DELETE FROM {into}document_frequency WHERE messages <= 0")
     db.execute("DELETE FROM messages WHERE session = ?", (session,))
@@ -160,9 +175,8 @@ def index_some(db: sqlite3.Connection, after: int, messages: int, characters: in
         if left <= 0:
             break
         found = message(row)
-        text = searchable(found.blocks)
-        _index(db, number, chat, found.at, text, into)
-        last, left = number, left - len(text)
+        _index(db, number, chat, found, into)
+        last, left = number, left - len(searchable(found.blocks))
     return last
 
 
@@ -175,7 +189,7 @@ def rebuild(db: sqlite3.Connection) -> int:
     rows = 0
     for number, chat, *row in db.execute(f"SELECT number, chat, {COLUMNS} FROM messages ORDER BY number"):
         found = message(row)
-        _index(db, number, chat, found.at, searchable(found.blocks))
+        _index(db, number, chat, found)
         rows += 1
     return rows
 
@@ -183,17 +197,14 @@ def rebuild(db: sqlite3.Connection) -> int:
 def index_into(db: sqlite3.Connection, table: str) -> Iterator[tuple[int, set[str]]]:
     """Index the whole transcript into another table of the same shape, as far as it has places. Gives the words at each place."""
     for place, _, found in _placed(db, 0, 2**63 - 1):
-        indexed = index_text(db, searchable(found.blocks))
-        db.execute(f"INSERT INTO {table} (rowid, text, day) VALUES (?, ?, ?)", (place, indexed, day_words(found.at)))
-        yield place, set(tokens(indexed))
+        columns = _columns(db, found)
+        db.execute(f"INSERT INTO {table} (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place, *columns))
+        yield place, _words(columns)
 
 
 def words_at(db: sqlite3.Connection, first: int, last: int) -> list[tuple[int, int, str, set[str]]]:
     """(place, number, id, words) of the messages at these places, in order."""
-    return [
-        (place, number, found.id, set(tokens(index_text(db, searchable(found.blocks)))))
-        for place, number, found in _placed(db, first, last)
-    ]
+    return [(place, number, found.id, _words(_columns(db, found))) for place, number, found in _placed(db, first, last)]
 
 
 def _placed(db: sqlite3.Connection, first: int, last: int) -> Iterator[tuple[int, int, Message]]:
