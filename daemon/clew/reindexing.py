@@ -1,4 +1,4 @@
-"""The search index built anew while everything else goes on."""
+"""The search indexes built anew while everything else goes on."""
 
 import asyncio
 
@@ -41,6 +41,8 @@ class Reindexing:
     async def _finish(self) -> None:
         going, started = True, self._time.steady()
         log.info("index.rebuilding")
+        with unless_lasting():
+            await self._store.documents.renew()
         while going:
             wait = AGAIN
             with unless_lasting():

@@ -21,8 +21,13 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
+from clew import fetching
 from clew.config import Job, yaml
-from clew.context import contract, extract, operations, recall, redact, revision, survival, text, tokens, view
+from clew.context import contract, extract, operations, quoting, recall, redact, revision, survival, text, tokens, view
+from clew.context.chunks import chunks
+from clew.documents import Refused
+from clew.documents.markdown import markdown
+from clew.documents.reading import decoded
 from clew.errors import ConfigError, UsageError
 from clew.inbox import is_command
 from clew.messages import Text as Words
@@ -156,6 +161,10 @@ PARSERS: Mapping[str, Parser] = {
     "an error's words": Parser(lambda s: (overflow_in(s), failure(Answer(400, s), 0.0))),
     "a Retry-After": Parser(lambda s: retry_after({"retry-after": s, "retry-after-ms": s, "x-ratelimit-reset": s}, 0.0)),
     "what claude prints": Parser(lines),
+    "a document": Parser(lambda s: chunks(markdown(s).sections)),
+    "the bytes of a text": Parser(lambda s: decoded(s.encode("utf-8", "surrogatepass")), (Refused,)),
+    "the address of a page": Parser(fetching.parsed, (fetching.NotFetched,), 4096),
+    "a passage": Parser(lambda s: quoting.harmless_lines(s)),
 }
 
 SEEDS = [json.loads(line) for line in CORPUS.read_text("utf-8").splitlines()]

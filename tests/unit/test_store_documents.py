@@ -11,7 +11,7 @@ from clew.context.documents import Found
 from clew.errors import NotFound, UsageError
 from clew.passages import Passages
 from clew.store import Person, documents
-from clew.store.documents import PIECE, Document, NewDocument, verbs
+from clew.store.documents import PIECE, Document, NewDocument, index, verbs
 from clew.store.notes import Where
 from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import NOW, PEOPLE, opened, turn
@@ -226,6 +226,25 @@ async def test_a_check_finds_an_index_that_differs(tmp_path: Path, statement: st
         assert said in "; ".join(await store.check())
         with suppress(UsageError):
             await search(store, "roses")  # what is damaged hides nothing else
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM chunks_fts",
+        "INSERT INTO chunks_fts (rowid, name, text, scope) VALUES (9999, '', 'cactus', 'scope1')",
+        "UPDATE chunks_fts SET text = 'cactus', scope = 'scope2' WHERE rowid % 7 = 0",
+    ],
+)
+async def test_an_index_that_differs_is_built_anew_piece_by_piece(tmp_path: Path, statement: str) -> None:  # P41
+    async with opened(tmp_path) as store:
+        await put(store, ROSES, *[Chunk("", f"needle {number}") for number in range(2 * index.RENEWED)])
+        await store._db.write(lambda db: db.execute(statement))
+        assert await store.check() != []
+        await store.documents.renew()
+        assert await store.check() == []
+        assert await texts(store, "roses") == [ROSES.text]
 
 
 @pytest.mark.asyncio

@@ -13,10 +13,12 @@ PASSAGES = 4
 """Passages in a prompt."""
 OF_ONE_DOCUMENT = 2
 """Of them from one document, so that a long one does not crowd out the others."""
-ENOUGH = 0.6
-"""Share of a query's weight that a passage must hold to be shown without being asked for."""
+ENOUGH = 0.4
+"""Share of a query's weight that a passage must hold in two terms or more to be shown without being asked for."""
+ENOUGH_ALONE = 0.5
+"""And in one."""
 RARE = 0.02
-"""A single word brings a passage by itself where at most this share of all pieces has it, or `FEW` of them."""
+"""One term brings a passage by itself where at most this share of all pieces has it, or `FEW` of them."""
 FEW = 3
 MARGIN = 0.25
 """Share of the query's weight by which a new passage must beat every shown one before the block is replaced."""
@@ -86,7 +88,9 @@ def ranked(
 def relevant(query: Query, counts: Sequence[int], total: int, found: Sequence[Found]) -> list[Found]:
     """Of what was found that which has to do with a message that did not ask for it: enough of what the message says, or a rare word."""
     rare = {term for term, count in zip(query.terms, counts, strict=True) if 0 < count <= max(FEW, RARE * total)}
-    return [each for each in found if each.score >= ENOUGH and (len(each.why) > 1 or rare.issuperset(each.why))]
+    return [
+        each for each in found if (each.score >= ENOUGH if len(each.why) > 1 else each.score >= ENOUGH_ALONE and rare.issuperset(each.why))
+    ]
 
 
 def chosen(found: Sequence[Found]) -> list[Found]:

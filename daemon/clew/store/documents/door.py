@@ -35,6 +35,12 @@ class DocumentsDoor:
         await self._db.write(verbs.redact, self._redacted)
         await self._db.write(index.rebuild)
 
+    async def renew(self) -> None:
+        """Build the index anew while others search and write."""
+        last: int | None = 0
+        while last is not None:
+            last = await self._db.write_relaxed(index.renew, last)
+
     async def scope(self, where: Where, kind: ScopeKind) -> str:
         """The name of a scope. Raises UsageError where there is none of that kind."""
         return await self._db.read(verbs.scope_name, where, kind)

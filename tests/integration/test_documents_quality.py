@@ -1,0 +1,25 @@
+"""How well passages are found on a labelled set of our own: by words alone, and with a ranking by meaning beside it."""
+
+from pathlib import Path
+
+import pytest
+
+from clew.embedders.wordllama import WordLlama
+from tests.documents_corpus import by_meaning, fill, questions, score
+from tests.unit.store_rows import opened
+
+
+@pytest.mark.asyncio
+async def test_two_rankings_find_more_than_words_alone(tmp_path: Path) -> None:  # P41
+    asked = questions()
+    assert (len(asked), sum(not each.place for each in asked)) == (108, 40)
+    async with opened(tmp_path) as store:
+        await fill(store)
+        words = await score(store)
+        both = await score(store, await by_meaning(store, WordLlama()))
+    print(f"words {words}\nboth  {both}")
+    assert (words.first, words.third) >= (0.73, 0.82)
+    assert both.first >= words.first + 0.05
+    assert both.third >= words.third + 0.05
+    assert words.shown >= 0.55
+    assert words.silent == both.silent == 1.0
