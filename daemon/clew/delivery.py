@@ -139,8 +139,10 @@ class Delivering:
     async def _send(self, delivery: Delivery) -> None:
         logger = log.bind(transport=self._name, address=str(delivery.address), id=delivery.id, session=delivery.session, turn=delivery.turn)
         try:
-            async with asyncio.timeout(SEND):
-                sent = (await self._found(delivery) if delivery.repeat else None) or await self._transport.send(delivery)
+            while (sent := await self._sent(delivery)).upto is not None and sent.upto < len(delivery.parts):
+                upto = sent.upto
+                await patiently(lambda: self._store.advance(delivery, upto))  # noqa: B023 - it is awaited here
+                delivery = replace(delivery, sent=upto, repeat=False)
             result = Settlement("sent", sent.ref, sent_parts=len(delivery.parts))
             logger.info("outbox.sent", parts=len(delivery.parts), attempt=delivery.attempt)
             self._metrics.messages.labels(self._name, "out").inc()
@@ -148,7 +150,7 @@ class Delivering:
             result = self._again(delivery, str(again), again.after)
             logger.warning("outbox.retry", reason=str(again), attempt=delivery.attempt)
         except Refused as refused:
-            result = Settlement("dead", reason=str(refused))
+            result = Settlement("dead", reason=str(refused), sent_parts=delivery.sent)
             logger.error("outbox.dead", reason=str(refused))
         except Unknown as unknown:
             result = await self._resolved(delivery, str(unknown))
@@ -162,13 +164,17 @@ class Delivering:
                 result = self._again(delivery, reason, None)
                 logger.warning("outbox.retry", reason=reason, attempt=delivery.attempt)
             else:
-                result = Settlement("dead", reason=reason)
+                result = Settlement("dead", reason=reason, sent_parts=delivery.sent)
                 logger.error("outbox.dead", reason=reason, attempt=delivery.attempt)
         await patiently(lambda: self._store.settle(delivery, result, self._time.wall()))
 
+    async def _sent(self, delivery: Delivery) -> Sent:
+        async with asyncio.timeout(SEND):
+            return (await self._found(delivery) if delivery.repeat else None) or await self._transport.send(delivery)
+
     def _again(self, delivery: Delivery, reason: str, after: float | None) -> Settlement:
         wait = backoff(delivery.attempt, after, random.random(), base=RETRY_BASE, cap=RETRY_CAP)  # noqa: S311 - jitter
-        return Settlement("pending", reason=reason, next_at=self._time.wall() + wait)
+        return Settlement("pending", reason=reason, next_at=self._time.wall() + wait, sent_parts=delivery.sent)
 
     async def _resolved(self, delivery: Delivery, reason: str) -> Settlement:
         """An unknown outcome: asked where one can ask, sent again where the receiver drops repeats, elsewhere once and marked as a
@@ -178,7 +184,7 @@ class Delivering:
         if self._transport.capabilities.idempotent_send:
             return self._again(delivery, reason, None)
         if delivery.repeat:
-            return Settlement("unknown", reason=reason)
+            return Settlement("unknown", reason=reason, sent_parts=delivery.sent)
         return replace(self._again(delivery, reason, None), repeat=True)
 
     async def _found(self, delivery: Delivery) -> Sent | None:
@@ -199,6 +205,7 @@ class Hints:
         self._bus = bus
         self._transports = transports
         self._waiting: dict[Address, Typing | Preview] = {}
+        self._typing: dict[Address, asyncio.TimerHandle] = {}
         self._due = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -207,6 +214,8 @@ class Hints:
         self._bus.publish(address, event)
         if isinstance(event, Replied):
             self._waiting.pop(address, None)
+            if again := self._typing.pop(address, None):
+                again.cancel()
             if self._timer is not None and not self._waiting:
                 self._timer.cancel()
                 self._timer = None
@@ -215,8 +224,23 @@ class Hints:
         if transport is None or transport.capabilities.instant or len(self._waiting) >= HINTS:
             return
         self._waiting[address] = event
+        self._wake()
+        if isinstance(event, Typing) and transport.capabilities.typing_s and address not in self._typing:
+            self._type_again(address, event, transport.capabilities.typing_s)
+
+    def _wake(self) -> None:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(HINT_AFTER, self._due.set)
+
+    def _type_again(self, address: Address, event: Typing, seconds: float) -> None:
+        """Show `event` every `seconds` until the reply is there, for platforms that forget it."""
+
+        def again() -> None:
+            self._waiting.setdefault(address, event)
+            self._wake()
+            self._type_again(address, event, seconds)
+
+        self._typing[address] = asyncio.get_running_loop().call_later(seconds, again)
 
     async def run(self) -> None:
         while True:

@@ -1,6 +1,6 @@
 """Plug-ins: found by entry point, the built-in ones too."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -12,16 +12,27 @@ from clew.errors import ClewError
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """What `clew doctor` is to tell of a section. command: mends it. serious: it does not work until then."""
+
+    text: str
+    command: str
+    serious: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Plugin:
     """A kind that the config can name.
 
     Config: the model of its section. build: `build(name, settings)` returns the transport, provider or recall;
-    `name` is the section's name.
+    `name` is the section's name. examine: `examine(name, settings)` asks the platform for `clew doctor` what is wrong with the
+    section's account; it takes a few seconds at most, and changes nothing there.
     """
 
     name: str
     Config: type[BaseModel]
     build: Callable[[str, Any], Any]
+    examine: Callable[[str, Any], Awaitable[Sequence[Fault]]] | None = None
 
 
 @cache

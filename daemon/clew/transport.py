@@ -46,6 +46,7 @@ class Inbound:
     client_id: the id by which the sender knows the message; it comes back as `Delivery.in_reply_to`.
     sender: the sender's identity on the platform (`<transport>:<sender>` is the identity of the config).
     direct: a chat of one person with clew; False for groups. sent_at, expires_at: seconds since the epoch, UTC.
+    edits: the external_id of the message that an edit changes.
     refused: why the adapter cannot take it (malformed, too big …): stored as refused and answered with that text, without a
     model call.
     context: opaque, comes back in the `Delivery` (response topic, correlation data, reply URL).
@@ -59,6 +60,7 @@ class Inbound:
     sender_name: str = ""
     direct: bool = True
     kind: Literal["message", "edit", "delete"] = "message"
+    edits: str = ""
     reply_to: str | None = None
     sent_at: float | None = None
     expires_at: float | None = None
@@ -114,9 +116,13 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The platform took a delivery. `ref`: its id for the last part, if it gives one."""
+    """The platform took a delivery, or its parts up to `upto` (None: all of them).
+
+    ref: its id for the last part, if it gives one.
+    """
 
     ref: str = ""
+    upto: int | None = None
 
 
 class Retry(Exception):
@@ -159,7 +165,8 @@ class Capabilities:
 
     limit: the longest part, in `unit`s; None for no limit. stream: how previews are shown. idempotent_send: the receiver drops a
     repeated delivery by its id. can_find: `find` works. merges: messages that wait may be answered together. instant: a reply counts
-    as sent when it is committed (the page and the terminal fetch what they missed).
+    as sent when it is committed (the page and the terminal fetch what they missed). typing_s: seconds after which the platform forgets
+    that clew is typing, so that it is told again; None: it does not.
     """
 
     limit: int | None = None
@@ -170,6 +177,7 @@ class Capabilities:
     can_find: bool = False
     merges: bool = False
     instant: bool = False
+    typing_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +218,11 @@ class Transport(Protocol):
         """`text` in pieces that fit. Pure."""
 
     async def send(self, delivery: Delivery) -> Sent:
-        """Send `delivery.parts[delivery.sent:]` in order. Raises Retry, Refused or Unknown."""
+        """Send `delivery.parts[delivery.sent:]` in order. Raises Retry, Refused or Unknown.
+
+        An adapter whose platform drops no repeats returns after each part, with `Sent.upto`: that is stored, and it is called again
+        for the rest, so that neither a failure nor a crash sends a part twice that the platform has confirmed.
+        """
 
     async def find(self, delivery: Delivery) -> Sent | None:
         """Ask the platform whether an `unknown` delivery arrived after all."""

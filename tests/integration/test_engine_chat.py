@@ -418,3 +418,60 @@ async def test_stopping_at_any_moment_leaves_no_reply_behind(tmp_path: Path) -> 
             await asyncio.gather(sending, return_exceptions=True)
             await delivering.drain(20)
             assert len(world.desk.answers(message)) == 1, steps
+
+
+class PartByPart(Desk):
+    """A platform that drops no repeats: it takes one part at a time."""
+
+    async def send(self, delivery: Delivery) -> Sent:
+        await super().send(delivery)
+        return Sent(f"ref-{delivery.sent}", delivery.sent + 1)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("fault", [Retry("429", 0.0), Unknown("no answer")])
+async def test_a_failure_between_two_parts_repeats_no_part_that_was_confirmed(tmp_path: Path, fault: Exception) -> None:  # P43, BO-055
+    desk = PartByPart()
+
+    async def send(delivery: Delivery) -> Sent:
+        if delivery.sent == 1 and not desk.faults:
+            desk.faults["desk:ada"] = [fault]
+        return await PartByPart.send(desk, delivery)
+
+    desk.send = send  # type: ignore[method-assign]
+    async with engine(tmp_path, lambda body: say("one\n---\ntwo\n---\nthree"), desk=desk) as world, world.running():
+        await world.desk.ask("hello")
+        await world.desk.until(lambda: len(world.desk.sent) == 3)
+        await world.idle()
+        assert [(each.sent, each.repeat) for each in world.desk.sent] == [(0, False), (1, isinstance(fault, Unknown)), (2, False)]
+        assert [row["state"] for row in await world.store.outbox(("sent", "unknown", "dead"))] == ["sent"]
+
+
+@pytest.mark.asyncio
+async def test_typing_is_told_again_until_the_reply_where_the_platform_forgets_it(tmp_path: Path) -> None:  # P44
+    async with engine(tmp_path, capabilities=Capabilities(typing_s=0.05)) as world, world.running():
+        held = world.model.hold()
+        message = world.desk.message("hello")
+        await world.desk.accept(message)
+        await held.reached.wait()
+        async with asyncio.timeout(20):
+            while len(world.desk.hints) < 3:
+                await asyncio.sleep(0.01)
+        held.release()
+        await world.desk.until(lambda: bool(world.desk.answers(message)))
+        assert not world.service.hints._typing
+
+
+@pytest.mark.asyncio
+async def test_words_of_two_people_never_share_a_turn(tmp_path: Path) -> None:  # P44
+    async with engine(tmp_path, capabilities=Capabilities(merges=True)) as world, world.running():
+        held = world.model.hold()
+        await world.desk.accept(world.desk.message("first", "club", sender="ada", direct=False))
+        await held.reached.wait()
+        said = (("second", "ada"), ("third", "ada"), ("fourth", "bob"), ("fifth", "ada"))
+        waiting = [world.desk.message(text, "club", sender=sender, direct=False) for text, sender in said]
+        await world.desk.accept(*waiting)
+        held.release()
+        await world.desk.until(lambda: len(world.desk.sent) == 4)
+        ids = [each.client_id for each in waiting]
+        assert [each.answers for each in world.desk.sent[1:]] == [(ids[0], ids[1]), (ids[2],), (ids[3],)]

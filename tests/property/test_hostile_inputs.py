@@ -54,8 +54,9 @@ from clew.transport import Address
 from clew.web import auth, chat
 from clew.web.chat import chat_id
 from clew.web.wire import Problem
-from clew_transports import mqtt_payload, webhook_message, webhook_signature
+from clew_transports import mqtt_payload, telegram_html, webhook_message, webhook_signature
 from clew_transports.mqtt_payload import Ignored, Packet, Topics
+from clew_transports.telegram_updates import Bot, Malformed, Place, Reader
 from clew_transports.text import split
 from clew_transports.webhook_origin import origin
 
@@ -95,6 +96,14 @@ def topic(given: str) -> object:
     return mqtt_payload.read(Packet(given, b"Hi", 2, response_topic=given, id=given), TOPICS, "mqtt", "made", 0.0)
 
 
+def update(given: str) -> object:
+    try:
+        data = json.loads(given)
+    except (ValueError, RecursionError):  # the API's own reader, which says so
+        return None
+    return Reader("telegram", Bot(1, "ClewTestBot")).read(data, Place())
+
+
 def webhook(given: str) -> object:
     return webhook_message.read(given.encode("utf-8", "surrogatepass"), "webhook", frozenset())
 
@@ -127,6 +136,8 @@ def lines(given: str) -> object:
 PARSERS: Mapping[str, Parser] = {
     "an MQTT payload": Parser(packet, bound=mqtt_payload.MAX_PAYLOAD_BYTES),
     "an MQTT topic": Parser(topic, (Ignored,), 65_535),
+    "an update of Telegram": Parser(update, (Malformed,)),
+    "a model's Markdown": Parser(telegram_html.rendered, bound=telegram_html.LIMIT),
     "a webhook's body": Parser(webhook, (webhook_message.Malformed,)),
     "a webhook's reply_url": Parser(origin, (ValueError,)),
     "a webhook's headers": Parser(lambda s: webhook_signature.stated([s], [s], 0.0), (webhook_signature.Forged,), 8192),

@@ -2,6 +2,7 @@ import asyncio
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from clew.clock import Time
 from clew.errors import NotFound, StoreError
 from clew.inbox import Door
 from clew.metrics import Metrics
-from clew.store import Sender, Verdict
+from clew.store import Outcome, Sender, Verdict
 from clew.transport import Inbound
 from tests.unit.store_rows import CODE, DECIDE, NOW, accept, allow, claim, found, inbound, opened, said
 
@@ -203,3 +204,19 @@ async def test_a_closed_store_says_so(tmp_path: Path) -> None:  # P42
 
 def test_the_policy_of_these_tests_is_the_real_one() -> None:  # P46
     assert DECIDE(inbound("1", "hello", "mallory"), Sender(None, None, None, 0, 0, None)).pair == CODE
+
+
+@pytest.mark.asyncio
+async def test_an_edit_takes_the_place_of_what_nobody_has_answered_and_starts_no_turn(tmp_path: Path) -> None:  # BO-075
+    def edit(identifier: str, text: str, of: str, **more: Any) -> Inbound:
+        return inbound(identifier, text, kind="edit", edits=f"desk/{of}", **more)
+
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1", "helo"), edit("1/e1", "hello", "1"), edit("1/e2", "hello!", "1"))
+        await accept(store, edit("1/e3", "not mine", "1", sender="bob"))
+        claimed = await claim(store)
+        assert [item.text for item in claimed.items] == ["hello!"]
+        await accept(store, edit("1/e4", "too late", "1"), edit("7/e5", "of nothing", "7"))
+        await store.finish(claimed, Outcome("done"), (), NOW)
+        assert await store.claim_turn("me", NOW, 60.0, frozenset()) is None
+        assert [r.status for r in await accept(store, edit("1/e4", "too late", "1"))] == ["duplicate"]

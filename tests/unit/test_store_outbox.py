@@ -89,6 +89,19 @@ async def test_parts_already_sent_are_remembered(tmp_path: Path) -> None:  # P43
 
 
 @pytest.mark.asyncio
+async def test_a_crash_between_two_parts_repeats_only_what_was_not_confirmed(tmp_path: Path) -> None:  # P43, BO-052
+    async with opened(tmp_path) as store:
+        await turn(store, "1", "hello", "answer")
+        delivery = await next_delivery(store)
+        assert await store.recover(frozenset(), NOW) == (0, 0)
+        assert (await next_delivery(store)).repeat
+        await store.advance(delivery, 1)
+        assert await store.recover(frozenset(), NOW) == (0, 0)
+        again = await next_delivery(store)
+        assert (again.sent, again.repeat) == (1, True)
+
+
+@pytest.mark.asyncio
 async def test_a_draft_is_completed_by_the_reply_of_its_turn(tmp_path: Path) -> None:  # P43
     async with opened(tmp_path) as store:
         await accept(store, inbound("1"))

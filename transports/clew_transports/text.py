@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,6 +22,15 @@ _SEPARATORS = (
 _OPENING = re.compile(r" {0,3}(?P<marker>`{3,8}(?!`)|~{3,8}(?!~))[ \t]{0,4}(?P<info>[^`\n]{0,24})", re.ASCII)
 _CLOSING = re.compile(r" {0,3}(?P<marker>`{3,8}|~{3,8})[ \t]{0,8}")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,20}")
+_HELD = re.compile(
+    r"!?\[[^\[\]\n]{1,500}\]\([^()\s]{1,1000}(?:\([^()\s]{0,200}\)[^()\s]{0,200}){0,4}(?: \"[^\"\n]{0,200}\")?\)"  # link, image
+    r"|(?<!`)(?P<ticks>`{1,3})(?!`)[^\n]{1,500}?(?<!`)(?P=ticks)(?!`)"  # code
+    r"|<?https?://[^\s<>]{1,1000}>?"
+    r"|(?P<marks>\*{1,3}|__|~~)(?=\S)[^*_~\n]{1,500}(?<=\S)(?P=marks)"  # emphasis
+)
+"""What is not cut as long as it takes at most half a part."""
+
+Size = Callable[[str], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,29 +57,31 @@ class _Fence:
     language: str
 
 
-def split(text: str, limit: int, unit: Unit = "characters") -> list[str]:
+def split(text: str, limit: int, unit: Unit = "characters", size: Size | None = None) -> list[str]:
     """`text` in parts of at most `limit` units, in order.
 
-    unit: `characters` are code points, `utf16` are 16-bit code units, `bytes` are those of UTF-8.
+    unit: `characters` are code points, `utf16` are 16-bit code units, `bytes` are those of UTF-8. size: what a part takes of `limit`
+    once it is rendered, escaped and all; a part fits by both.
 
     A part ends at a blank line, else a line, a sentence, a space, a grapheme; a grapheme is cut only if it is longer
-    than a part. A code fence that runs on is closed and opened again with its language. White space at a cut stays at
-    the end of the part in front of it; parts of white space alone are left out.
+    than a part, a link, inline code or emphasis only if it takes more than half of one. A code fence that runs on is closed and
+    opened again with its language. White space at a cut stays at the end of the part in front of it; parts of white space alone are
+    left out.
 
     Raises ValueError for a limit below MIN_LIMIT.
     """
-    parts = [str(piece) for piece in pieces(text, limit, unit)]
+    parts = [str(piece) for piece in pieces(text, limit, unit, size)]
     return [part for part in parts if not part.isspace()] or parts[:1]
 
 
-def pieces(text: str, limit: int, unit: Unit = "characters") -> list[Piece]:
+def pieces(text: str, limit: int, unit: Unit = "characters", size: Size | None = None) -> list[Piece]:
     """Like `split`, with what was added kept apart: the bodies joined are `text` (lone surrogates become `?`)."""
     if limit < MIN_LIMIT:
         raise ValueError(f"a part needs room for at least {MIN_LIMIT} {unit}, not {limit}")
     text = text.encode("utf-8", "replace").decode()
-    if measure(text, unit) <= limit:
+    if measure(text, unit) <= limit and (size is None or size(text) <= limit):
         return [Piece("", text, "")]
-    return list(_pieces(text, limit, unit))
+    return list(_pieces(text, limit, unit, size))
 
 
 def measure(text: str, unit: Unit) -> int:
@@ -80,22 +91,35 @@ def measure(text: str, unit: Unit) -> int:
     return len(text) if unit == "characters" else len(text.encode("utf-16-le")) // 2
 
 
-def _pieces(text: str, limit: int, unit: Unit) -> Iterator[Piece]:
+def _pieces(text: str, limit: int, unit: Unit, size: Size | None) -> Iterator[Piece]:
     fences = _fences(text)
+    held = _held(text, limit // 2, fences)
     start, before = 0, ""
     while start < len(text):
-        room = limit - len(before)
-        stop = _reach(text, start, room, unit)
-        if stop == len(text):
-            yield Piece(before, text[start:], "")
-            return
-        end, fence = _cut(text, start, stop, fences)
+        room = limit
+        piece, fence = _piece(text, start, before, room, unit, fences, held)
+        while size and room > MIN_LIMIT and size(str(piece)) > limit:
+            room = max(room * 3 // 4, MIN_LIMIT)
+            piece, fence = _piece(text, start, before, room, unit, fences, held)
+        yield piece
+        start += len(piece.body)
+        before = f"{fence.marker}{fence.language}\n" if fence else ""
+
+
+def _piece(
+    text: str, start: int, before: str, limit: int, unit: Unit, fences: list[_Fence], held: Sequence[tuple[int, int]]
+) -> tuple[Piece, _Fence | None]:
+    """The part that begins at `start`, and the fence that runs on behind it."""
+    room = limit - len(before)
+    stop = _reach(text, start, room, unit)
+    if stop == len(text):
+        return Piece(before, text[start:], ""), None
+    end, fence = _cut(text, start, stop, fences, held)
+    after = _closing(text, end, fence)
+    if _reach(text, start, room - len(after), unit) < end:
+        end, fence = _cut(text, start, _reach(text, start, room - len("\n") - _longest_marker(fences), unit), fences, held)
         after = _closing(text, end, fence)
-        if _reach(text, start, room - len(after), unit) < end:
-            end, fence = _cut(text, start, _reach(text, start, room - len("\n") - _longest_marker(fences), unit), fences)
-            after = _closing(text, end, fence)
-        yield Piece(before, text[start:end], after)
-        start, before = end, f"{fence.marker}{fence.language}\n" if fence else ""
+    return Piece(before, text[start:end], after), fence
 
 
 def _closing(text: str, end: int, fence: _Fence | None) -> str:
@@ -118,11 +142,11 @@ def _reach(text: str, start: int, room: int, unit: Unit) -> int:
     return start + len(window)
 
 
-def _cut(text: str, start: int, stop: int, fences: list[_Fence]) -> tuple[int, _Fence | None]:
+def _cut(text: str, start: int, stop: int, fences: list[_Fence], held: Sequence[tuple[int, int]]) -> tuple[int, _Fence | None]:
     """Where in (start, stop] the part that begins at `start` ends best, and the fence that is open there."""
 
     def allowed(index: int) -> bool:
-        return start < index and _between_graphemes(text, start, index) and not _on_fence_line(index, fences)
+        return start < index and _between_graphemes(text, start, index) and not (_on_fence_line(index, fences) or _inside(index, held))
 
     end = _last_separator(text, start, stop, allowed) or _last_allowed(start, stop, allowed)
     end = end or _last_allowed(start, stop, lambda index: _between_graphemes(text, start, index)) or stop
@@ -147,6 +171,23 @@ def _on_fence_line(index: int, fences: list[_Fence]) -> bool:
     """Whether a cut here would part a fence's first line from its inside, or its inside from its last line."""
     fence = _fence_before(index, fences)
     return fence is not None and (index <= fence.inside or fence.close <= index < fence.end)
+
+
+def _held(text: str, longest: int, fences: list[_Fence]) -> list[tuple[int, int]]:
+    """Where links, inline code and emphasis stand outside of code blocks, those of at most `longest` characters."""
+    spans = [match.span() for match in _HELD.finditer(text)]
+    return [(start, end) for start, end in spans if end - start <= longest and not _in_fence(start, fences)]
+
+
+def _in_fence(index: int, fences: list[_Fence]) -> bool:
+    fence = _fence_before(index + 1, fences)
+    return fence is not None and index < fence.end
+
+
+def _inside(index: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a cut here would go through one of `spans`."""
+    count = bisect_left(spans, index, key=lambda span: span[0])
+    return count > 0 and index < spans[count - 1][1]
 
 
 def _fence_before(index: int, fences: list[_Fence]) -> _Fence | None:

@@ -10,7 +10,7 @@ import shutil
 import sqlite3
 import stat
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +24,7 @@ from clew.cli.output import harmless
 from clew.cli.reading import reading, store_path
 from clew.config import Config, ProviderSection, TransportSection, find_config
 from clew.errors import ClewError
+from clew.plugins import Fault
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -255,7 +256,19 @@ async def transports(config: Config) -> Finding:
         return Finding(
             "problem", f"nobody answers: {', '.join(silent)}", "systemctl status mosquitto, or correct the host and port in the config"
         )
+    if faults := [(each.name, fault) for each in enabled for fault in await _faults(each)]:
+        text = "; ".join(f"{name}: {fault.text}" for name, fault in faults)
+        level: Level = "problem" if any(fault.serious for _, fault in faults) else "warning"
+        return Finding(level, text, "; ".join(fault.command for _, fault in faults))
     return Finding("ok", f"enabled: {', '.join(each.name for each in enabled) or 'none'}")
+
+
+async def _faults(section: TransportSection) -> Sequence[Fault]:
+    """What the transport itself finds wrong with its account."""
+    from clew.plugins import registry
+
+    examine = registry("clew.transports")[section.kind].examine
+    return await examine(section.name, section.settings) if examine else ()
 
 
 def _place(section: TransportSection) -> tuple[str, int] | None:

@@ -27,7 +27,13 @@ DEFAULTS: Mapping[str, Any] = {
         "sub": {"kind": "claude_cli"},
         "none": {"kind": "offline"},
     },
-    "transports": {"web": {"enabled": True}, "terminal": {"enabled": True}, "mqtt": {"enabled": False}, "webhook": {"enabled": False}},
+    "transports": {
+        "web": {"enabled": True},
+        "terminal": {"enabled": True},
+        "mqtt": {"enabled": False},
+        "telegram": {"enabled": False},
+        "webhook": {"enabled": False},
+    },
 }
 """What stands in for absent keys: `data_dir` and `providers` as a whole, `transports` name by name."""
 

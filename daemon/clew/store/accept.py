@@ -12,6 +12,9 @@ from clew.transport import Inbound, Part, Receipt
 REQUEST_DAYS = 7
 """Days after which a request for access that nobody answered is forgotten, and its place free for another."""
 
+_STATES = {"control": "answered", "answer": "answered", "edit": "context"}
+"""Kinds of arrivals that start no turn, and the state in which they are stored."""
+
 
 def accept(
     db: sqlite3.Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool
@@ -125,7 +128,7 @@ def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender
     person = sender.person or _newcomer(db, item, now)
     chat = chat_for(db, item, person, now)
     joined = next((given.turn for given in verdict.given if given.joins), None)
-    state = "refused" if verdict.refused else "claimed" if joined else "answered" if verdict.kind in ("control", "answer") else "new"
+    state = "refused" if verdict.refused else "claimed" if joined else _STATES.get(verdict.kind, "new")
     row = db.execute(
         "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, person, sender_name, text,"
         " reply_to, context, reason, received, sent_at, expires, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -149,13 +152,23 @@ def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender
             joined,
         ),
     )
-    if not verdict.refused:
+    if state == "context":
+        _edit(db, item, chat, person)
+    elif not verdict.refused:
         db.execute("INSERT INTO timeline (address, inbox) VALUES (?, ?)", (str(item.address), row.lastrowid))
     for attachment in item.attachments:
         db.execute(
             "INSERT INTO attachments (id, inbox, name, mime, size, ref) VALUES (?, ?, ?, ?, ?, ?)",
             (new_id(), row.lastrowid, attachment.name, attachment.mime, attachment.size, attachment.ref),
         )
+
+
+def _edit(db: sqlite3.Connection, item: Inbound, chat: int, person: str) -> None:
+    """An edit of what nobody has answered yet takes its place; what was answered stays as it was answered."""
+    db.execute(
+        "UPDATE inbox SET text = ? WHERE external_id = ? AND chat = ? AND person = ? AND state = 'new'",
+        (item.text, item.edits, chat, person),
+    )
 
 
 def _newcomer(db: sqlite3.Connection, item: Inbound, now: float) -> str:

@@ -130,6 +130,11 @@ def settle(db: sqlite3.Connection, delivery: Delivery, result: Settlement, now: 
     return next_due(db, delivery.address.transport, now)
 
 
+def advance(db: sqlite3.Connection, delivery: str, parts: int) -> None:
+    """Note that the first `parts` parts are with the platform. What may be sent twice from now on is the next one."""
+    db.execute("UPDATE outbox SET sent_parts = ?, repeated = 0 WHERE id = ? AND state = 'sending'", (parts, delivery))
+
+
 def recover(db: sqlite3.Connection, idempotent: frozenset[str], now: float) -> int:
     """After a crash: what was being sent is sent again where the receiver drops repeats, elsewhere once and marked as a repeat.
 

@@ -37,6 +37,9 @@ class Store(Protocol):
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None: ...
 
+    async def advance(self, delivery: Delivery, parts: int) -> None:
+        """The first `parts` parts are with the platform; a crash of the process sends only those behind them again."""
+
     async def fire(self, job: str, instant: float, next_at: float | None, now: float, text: str, to: Address) -> bool: ...
 
     async def search(self, scope: Scope, ask: Ask, limit: int, shown: Sequence[str] = ()) -> Found: ...

@@ -369,6 +369,9 @@ class SqliteStore(Store):
 
         return self._db.write_if(due, outbox.claim, transport, now)
 
+    async def advance(self, delivery: Delivery, parts: int) -> None:
+        await self._db.write_relaxed(outbox.advance, delivery.id, parts)
+
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None:
         if await self._db.write_relaxed(outbox.settle, delivery, result, now) is not None:
             self._notify(self.deliveries[delivery.address.transport])

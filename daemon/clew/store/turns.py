@@ -177,7 +177,7 @@ def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: 
     items: list[Item] = []
     for row in rows:
         item = _item(row)
-        if items and not (merges and item.kind == kind == "message"):
+        if items and not (merges and item.kind == kind == "message" and item.person == items[0].person):
             break
         items.append(item)
     return tuple(items)
@@ -284,12 +284,12 @@ def steerable(db: sqlite3.Connection, turn: str) -> bool:
 
 
 def steer(db: sqlite3.Connection, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
-    """Take messages that arrived meanwhile into a running turn, up to the first command. Raises LeaseLost."""
+    """Take messages of the same person that arrived meanwhile into a running turn, up to the first command. Raises LeaseLost."""
     chat = _hold(db, claim)
     first = db.execute(
-        "SELECT id, kind FROM inbox WHERE chat = ? AND state = 'new' AND kind <> 'job' ORDER BY id LIMIT 1", (chat,)
+        "SELECT id, kind, person FROM inbox WHERE chat = ? AND state = 'new' AND kind <> 'job' ORDER BY id LIMIT 1", (chat,)
     ).fetchone()
-    if first is None or first[1] != "message":
+    if first is None or first[1] != "message" or claim.person is None or first[2] != claim.person.id:
         return (), ()
     items = _items(db, chat, first[0], "message", merges=True)
     stored = _take_in(db, claim.session, chat, claim.turn, items, now)

@@ -1,0 +1,323 @@
+"""The Telegram transport: updates by long polling, replies by sendMessage, over the Bot API."""
+
+import asyncio
+import contextlib
+import hashlib
+import random
+import re
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any
+
+import structlog
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+
+from clew.plugins import Fault, Plugin
+from clew.transport import (
+    Address,
+    Capabilities,
+    Delivery,
+    Host,
+    Part,
+    Preview,
+    PreviewRef,
+    Refused,
+    Retry,
+    Route,
+    Sent,
+    Typing,
+    Unknown,
+)
+from clew_transports.telegram_api import ANSWER_S, Api, Refusal, Unanswered, Unreached
+from clew_transports.telegram_html import LIMIT, rendered, size, visible
+from clew_transports.telegram_updates import CHAT, Bot, Groups, Malformed, Place, Reader
+from clew_transports.text import split
+
+POLL_S = 50.0
+"""Seconds that Telegram holds a getUpdates open while there is nothing."""
+GRACE_S = 15.0
+"""Seconds beyond POLL_S after which a poll without an answer is given up."""
+LONGEST_PAUSE_S = 60.0
+TYPING_S = 4.0
+"""A chat action is shown for 5 seconds or less."""
+DRAFT_EVERY_S = 1.0
+"""Seconds between two drafts in one chat; about one message per second and chat is what Telegram allows."""
+HINT_S = 5.0
+MAX_CHATS = 1000
+"""Chats of which it is remembered until when nothing is sent to them."""
+UPDATES = ("message", "edited_message")
+
+WEBHOOK_SET = "a webhook is set for this bot, and Telegram then answers no polls: call deleteWebhook (docs/transports/telegram.md)"
+SECOND_POLLER = "another program reads this bot's messages with the same token: stop it, or give clew a bot of its own"
+BAD_TOKEN = "Telegram does not know the token: copy it again from @BotFather"
+
+log = structlog.get_logger()
+
+
+def _is_base(url: str) -> str:
+    if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]_-]{1,255}(/[A-Za-z0-9._~/-]*)?", url):
+        raise ValueError("must be http(s)://host[:port][/path]")
+    return url
+
+
+def _is_token(token: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"([0-9]{1,20}:[A-Za-z0-9_-]{1,200})?", token.get_secret_value()):
+        raise ValueError("must look like 123456789:AA…, as @BotFather gives it")
+    return token
+
+
+class Settings(BaseModel):
+    """The bot's `token`. groups: which lines of a group are answered; those that begin with `prefix` always are."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
+
+    token: Annotated[SecretStr, AfterValidator(_is_token)] = SecretStr("")
+    base_url: Annotated[str, AfterValidator(_is_base)] = "https://api.telegram.org"
+    groups: Groups = "mention"
+    prefix: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+
+
+class TelegramTransport:
+    """`name` is the section's name in the config and the first part of its addresses. All times in seconds."""
+
+    capabilities = Capabilities(limit=LIMIT, unit="utf16", markup="markdown", stream="ephemeral", merges=True, typing_s=TYPING_S)
+
+    def __init__(
+        self, name: str, settings: Settings, *, first_pause: float = 1.0, poll_s: float = POLL_S, answer_s: float = ANSWER_S
+    ) -> None:
+        self._name = name
+        self._settings = settings
+        self._first_pause = first_pause
+        self._poll_s = poll_s
+        self._answer_s = answer_s
+        self._api = Api(settings.base_url, settings.token.get_secret_value())
+        self._host: Host | None = None
+        self._place = Place()
+        self._hints: dict[Address, asyncio.Task[None]] = {}
+        self._quiet: dict[Address, float] = {}
+        self._waits: dict[Address, float] = {}
+        self._drafts = True
+
+    async def run(self, host: Host) -> None:
+        """See `Transport.run`. Raises what `host.accept` raises."""
+        self._host, self._place = host, Place.load(await host.cursor())
+        pause = self._first_pause
+        async with self._api:
+            try:
+                while True:
+                    try:
+                        reader = Reader(self._name, await self._who(), self._settings.groups, self._settings.prefix)
+                        async for _ in self._polls(host, reader):
+                            pause = self._first_pause
+                    except (Refusal, Unreached, Unanswered, Malformed) as error:
+                        host.report(False, _why(error))
+                        if isinstance(error, Refusal) and error.retry_after:
+                            pause = max(pause, min(error.retry_after, LONGEST_PAUSE_S))
+                    await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
+                    pause = min(2 * pause, LONGEST_PAUSE_S)
+            finally:
+                self._host = None
+                for task in self._hints.values():
+                    task.cancel()
+                await asyncio.gather(*self._hints.values(), return_exceptions=True)
+
+    def parts(self, text: str) -> list[Part]:
+        texts = split(text, LIMIT, "utf16", size)
+        return [Part(each, index, len(texts)) for index, each in enumerate(texts, 1)]
+
+    async def send(self, delivery: Delivery) -> Sent:
+        """See `Transport.send`: one part. Telegram drops no repeats, so each part is noted as sent before the next one leaves."""
+        if (wait := self._waits.get(delivery.address, 0.0) - asyncio.get_running_loop().time()) > 0:
+            raise Retry("Telegram asked to wait", wait)
+        if hint := self._hints.get(delivery.address):
+            await asyncio.wait((hint,))  # a draft that came behind the reply would stand there for half a minute
+        text = delivery.parts[delivery.sent].text
+        message = await self._said(delivery, text) if text.strip() else {}
+        return Sent(str(message.get("message_id", "")), delivery.sent + 1)
+
+    async def find(self, delivery: Delivery) -> Sent | None:
+        """The Bot API cannot be asked what was said."""
+        return None
+
+    async def hint(self, to: Address, event: Typing | Preview) -> PreviewRef | None:
+        """Typing everywhere; what is being said as a draft, in private chats, the only ones where Telegram has drafts."""
+        now = asyncio.get_running_loop().time()
+        if self._host is None or to in self._hints or now < max(self._quiet.get(to, 0.0), self._waits.get(to, 0.0)):
+            return None
+        if isinstance(event, Preview) and self._drafts and not to.chat.startswith("-") and event.text.strip():
+            _remember(self._quiet, to, now + DRAFT_EVERY_S)
+            text = rendered(self.parts(event.text)[-1].text)
+            call = self._hint(to, "sendMessageDraft", {"draft_id": _draft_id(event.turn), "text": text, "parse_mode": "HTML"})
+        else:
+            _remember(self._quiet, to, now + (TYPING_S if isinstance(event, Preview) else 0.0))
+            call = self._hint(to, "sendChatAction", {"action": "typing"})
+        task = self._hints[to] = asyncio.create_task(call, name=f"{self._name}.hint")
+        task.add_done_callback(lambda _: self._hints.pop(to, None))
+        return None
+
+    def routes(self) -> Sequence[Route]:
+        return ()
+
+    async def fetch(self, ref: str) -> AsyncIterator[bytes]:
+        async for piece in self._api.download(ref):
+            yield piece
+
+    # Messages in -------------------------------------------------------------------------------------------------
+
+    async def _who(self) -> Bot:
+        """Asked before anything is read: without it clew could not tell its own words from other people's."""
+        bot = Bot.of(await self._api.call("getMe", answer_s=self._answer_s))
+        if self._place.bot != bot.id:
+            self._place = Place(bot.id)
+        return bot
+
+    async def _polls(self, host: Host, reader: Reader) -> AsyncIterator[None]:
+        """Poll for ever. The first poll returns at once, so that a connection is told only when Telegram gives messages."""
+        wait = 0.0
+        while True:
+            arguments = {"timeout": int(wait), "limit": 100, "allowed_updates": UPDATES}
+            if self._place.next is not None:
+                arguments["offset"] = self._place.next
+            updates = await self._api.call("getUpdates", arguments, wait + min(GRACE_S, self._answer_s))
+            if not isinstance(updates, list):
+                raise Malformed("Telegram's answer to getUpdates is no list")
+            await self._take(host, reader, updates)
+            host.report(True, f"@{reader.bot.username}")
+            yield
+            wait = self._poll_s
+
+    async def _take(self, host: Host, reader: Reader, updates: Sequence[Any]) -> None:
+        """Store; the next poll, whose offset is behind them, acknowledges them."""
+        place, batch = self._place, []
+        for update in updates:
+            try:
+                inbound, place = reader.read(update, place)
+            except Malformed as reason:
+                log.warning("inbox.rejected", transport=self._name, reason=str(reason))
+                place = _behind(update, place)
+                continue
+            if inbound:
+                batch.append(inbound)
+        if batch or place.moved != self._place.moved:
+            await host.accept(batch, str(place))
+        self._place = place
+
+    # Replies out -------------------------------------------------------------------------------------------------
+
+    async def _said(self, delivery: Delivery, text: str) -> dict[str, Any]:
+        try:
+            return await self._formatted(delivery, text)
+        except Refusal as refusal:
+            self._heed(delivery.address, refusal)
+            if refusal.code in (401, 404, 429) or refusal.code >= 500:
+                raise Retry(str(refusal), refusal.retry_after) from None
+            raise Refused(str(refusal)) from None
+        except Unreached as why:
+            raise Retry(str(why)) from None
+        except Unanswered as why:
+            raise Unknown(str(why)) from None
+
+    async def _formatted(self, delivery: Delivery, text: str) -> dict[str, Any]:
+        """Send `text` as HTML, or as it is if Telegram does not take the HTML. Raises what `Api.call` raises."""
+        html = rendered(text)
+        if not visible(html).strip():
+            return await self._moving(delivery, {"text": text})
+        try:
+            return await self._moving(delivery, {"text": html, "parse_mode": "HTML"})
+        except Refusal as refusal:
+            if refusal.code != 400 or "can't parse entities" not in refusal.why:
+                raise
+            log.warning("outbox.retry", transport=self._name, id=delivery.id, reason=f"sent without markup: {refusal}")
+            return await self._moving(delivery, {"text": text})
+
+    async def _moving(self, delivery: Delivery, words: dict[str, str]) -> dict[str, Any]:
+        """Send to where the chat is now. A group that became a supergroup says so once; it is remembered with the cursor."""
+        try:
+            return await self._send(delivery, words)
+        except Refusal as refusal:
+            if refusal.moved_to is None or self._host is None:
+                raise
+            self._place = self._place.with_move(self._place.current(delivery.address.chat), refusal.moved_to)
+            await self._host.accept([], str(self._place))
+            return await self._send(delivery, words)
+
+    async def _send(self, delivery: Delivery, words: dict[str, str]) -> dict[str, Any]:
+        arguments = self._to(delivery.address) | words | {"link_preview_options": {"is_disabled": True}}
+        in_group, asked = delivery.address.chat.startswith("-"), delivery.in_reply_to
+        if in_group and asked.isdecimal() and delivery.sent == 0 and delivery.context.get(CHAT) == str(arguments["chat_id"]):
+            arguments["reply_parameters"] = {"message_id": int(asked), "allow_sending_without_reply": True}
+        message = await self._api.call("sendMessage", arguments, self._answer_s)
+        return message if isinstance(message, dict) else {}
+
+    def _to(self, address: Address) -> dict[str, Any]:
+        """Raises Refused for an address that can be no chat of Telegram."""
+        try:
+            where: dict[str, Any] = {"chat_id": int(self._place.current(address.chat))}
+            return where | ({"message_thread_id": int(address.thread)} if address.thread else {})
+        except ValueError:
+            raise Refused(f"{address} is no chat of Telegram: chats and topics are numbers") from None
+
+    async def _hint(self, to: Address, method: str, arguments: dict[str, Any]) -> None:
+        """Decoration: whatever goes wrong with it is let go, and a wait that Telegram asks for is kept."""
+        with contextlib.suppress(Refused, Unreached, Unanswered):
+            try:
+                await self._api.call(method, self._to(to) | arguments, HINT_S)
+            except Refusal as refusal:
+                self._heed(to, refusal)
+                if method == "sendMessageDraft" and refusal.code == 404:
+                    self._drafts = False  # a server that is older than drafts
+
+    def _heed(self, to: Address, refusal: Refusal) -> None:
+        """Nothing more is sent to this chat for as long as Telegram asks."""
+        if refusal.retry_after is not None:
+            _remember(self._waits, to, asyncio.get_running_loop().time() + refusal.retry_after)
+
+
+def _remember(times: dict[Address, float], chat: Address, until: float) -> None:
+    times[chat] = max(until, times.pop(chat, 0.0))
+    while len(times) > MAX_CHATS:
+        del times[next(iter(times))]
+
+
+def _behind(update: Any, place: Place) -> Place:
+    """The place behind an update that cannot be read, if it has at least an id: it would come again for ever."""
+    number = update.get("update_id") if isinstance(update, dict) else None
+    return Place(place.bot, number + 1, place.moved) if isinstance(number, int) else place
+
+
+def _draft_id(turn: str) -> int:
+    """The same for all drafts of a turn, and not zero."""
+    return int.from_bytes(hashlib.sha256(turn.encode()).digest()[:4]) >> 1 | 1
+
+
+def _why(error: Exception) -> str:
+    """What is wrong and what mends it."""
+    if isinstance(error, Refusal):
+        if error.code in (401, 404):
+            return BAD_TOKEN
+        if error.code == 409:
+            return WEBHOOK_SET if "webhook" in error.why else SECOND_POLLER
+    return str(error)
+
+
+async def _examine(name: str, settings: Settings) -> list[Fault]:
+    """For `clew doctor`: the token, a webhook that is set elsewhere, what the bot sees of its groups."""
+    api = Api(settings.base_url, settings.token.get_secret_value())
+    faults = []
+    try:
+        async with api:
+            bot = Bot.of(await api.call("getMe"))
+            if (await api.call("getWebhookInfo") or {}).get("url"):
+                faults.append(Fault(WEBHOOK_SET, "open https://api.telegram.org/bot<token>/deleteWebhook once"))
+            if settings.groups == "all" and not bot.sees_all:
+                text = f"groups is all, but privacy mode hides from @{bot.username} what does not mention it"
+                faults.append(Fault(text, "@BotFather: /setprivacy, Disable; then take the bot out of its groups and add it again", False))
+    except (Refusal, Unreached, Unanswered, Malformed) as error:
+        faults.append(Fault(_why(error), "check transports." + name))
+    return faults
+
+
+def _build(name: str, settings: Settings) -> TelegramTransport:
+    return TelegramTransport(name, settings)
+
+
+plugin = Plugin("telegram", Settings, _build, _examine)
