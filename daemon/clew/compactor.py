@@ -31,12 +31,13 @@ from clew.context.view import Rendered, window
 from clew.messages import Text, Usage
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent
-from clew.offering import offers
+from clew.offering import candidates, choose, offers
 from clew.prompting import Behind, Prompter
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
 from clew.stopping import Stop, Stopped
 from clew.store import Boundary, ViewRows
+from clew.store.notes import Offer
 from clew.store.sqlite import SqliteStore
 
 log = structlog.get_logger()
@@ -82,7 +83,7 @@ class Compactor:
     """Compacts sessions. provider: the session's own model or the configured summariser; own: the session's own model.
 
     prompter: what makes the requests of the session's replies; None where there are none whose cached prefix a summary could share.
-    offering: lasting facts that a summary has no room for are noted.
+    offering: lasting facts that a summary has no room for are noted. asking: the summariser chooses more of what it lets go.
     running: sessions of which a background compaction is in flight.
     """
 
@@ -100,6 +101,7 @@ class Compactor:
         known: Collection[str] = (),
         prompter: Prompter | None = None,
         offering: bool = False,
+        asking: bool = False,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -113,6 +115,7 @@ class Compactor:
         self._known = known
         self._prompter = prompter
         self._offering = offering
+        self._asking = asking
         self._reached = 0.0  # the midnight of the day on which it was said that the day's tokens are spent
         self.running: set[str] = set()  # sessions that are compacted in the background
 
@@ -384,10 +387,22 @@ class Compactor:
         )
         new = await asyncio.to_thread(summary_row, made, new_id(), self._time.wall(), self._zone, self._known)
         offered = await offers(self._store, report.dropped) if self._offering else ()
-        if not await self._store.compact(new.parent, new, calls, tip=work.replaces, cache=spent.cache, offered=offered):
+        if self._asking and calls:
+            offered = (*offered, *await self._chosen(work, ledger, report, offered, spent))
+        if not await self._store.compact(new.parent, new, spent.calls, tip=work.replaces, cache=spent.cache, offered=offered):
             return Outcome("lost")
         log.info("agent.compressed", session=new.session, messages=new.messages, covered=new.covered, trigger=new.trigger, seconds=seconds)
         return Outcome("done", new.messages, new.covered)
+
+    async def _chosen(self, work: "_Work", ledger: Ledger, report: Report, offered: Sequence[Offer], spent: Spent) -> tuple[Offer, ...]:
+        """Of what leaves with this summary and is not offered yet, what the summariser finds worth a note."""
+        rows = [row for message in work.demoted for row in message.rows]
+        leaving = await asyncio.to_thread(candidates, rows, report.dropped, ledger, offered, self._known)
+        try:
+            return await choose(self._caller, self._provider, leaving, work.payer, spent, work.stop)
+        except Stopped:
+            await self._store.note_calls(work.rows.session, spent.calls)
+            raise
 
     async def _failed(self, session: str, reason: Trigger, failure: "_Failure") -> Outcome:
         log.warning("agent.compress_failed", session=session, trigger=reason, err=str(failure))

@@ -5,7 +5,7 @@ from typing import Literal
 
 from clew.messages import Block
 
-Purpose = Literal["reply", "summary"]
+Purpose = Literal["reply", "summary", "notes"]
 SystemKind = Literal["base", "notes", "summary", "recall"]
 Ttl = Literal["5m", "1h"]
 

@@ -148,6 +148,7 @@ class Service:
             config.secrets(),
             self.prompter,
             offering=agent.notes.enabled,
+            asking=agent.notes.enabled and agent.notes.ask_model,
         )
         self._lineups.hold(lineup, self.compactor)  # whoever works with these providers has the compactor that was made with them
         self.threads = Threads(store, agent.compression, providers[0], self.time)

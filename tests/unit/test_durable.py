@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from clew.context.durable import lasting
+from clew.context.durable import chosen, lasting, worth_asking
+from clew.context.ledger import Entry
 from clew.context.revision import NO_ROOM, Change
-from clew.offering import MOST, offers
+from clew.messages import Message, Role, Text
+from clew.offering import ASKED, MOST, candidates, offers
 from clew.store import Compaction
-from clew.store.notes import Where
+from clew.store.notes import Offer, Where
 from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import NOW, opened, said, turn
 
@@ -52,6 +54,62 @@ def test_what_somebody_says_of_themselves_lasts(text: str) -> None:  # P39
 )
 def test_guesses_questions_plans_secrets_and_things_of_a_day_do_not(text: str) -> None:  # P18, P19, P39
     assert not lasting(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["I play the cello in an orchestra", "We keep bees on the roof", "Ich habe drei Jahre in Peru gelebt", "我以前是护士"]
+)
+def test_a_model_may_be_asked_about_what_somebody_tells_of_themselves(text: str) -> None:  # P39
+    assert worth_asking(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Maybe I play the cello",
+        "If I had a cello I would play it",
+        "Do I play the cello?",
+        "The cello is out of tune",
+        "I play " * 60,
+        "my PIN is [redacted: password]",
+        "ich glaube, ich spiele Cello",
+        "",
+    ],
+)
+def test_about_guesses_questions_and_secrets_no_model_is_asked(text: str) -> None:  # P18, P19, P39
+    assert not worth_asking(text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "numbers"),
+    [
+        ("1, 3", (1, 3)), ("3\n1\n1", (1, 3)), ("[2]", (2,)), ("#1 #2", (1, 2)), ("0, 4, 99", ()), ("none", ()), ("", ()),
+        ("1. Ada plays the cello", ()), ("I choose 1 and 2", ()), ("1" * 500, ()),
+    ],
+)  # fmt: skip
+def test_an_answer_that_says_more_than_numbers_chooses_nothing(answer: str, numbers: tuple[int, ...]) -> None:  # P39
+    assert chosen(answer, 3) == numbers
+
+
+def row(number: int, text: str, role: Role = "user", sender: str = "ada") -> Message:
+    return Message(f"m{number}", number, role, (Text(text),), NOW + number, sender, sender.title(), "t")
+
+
+def test_sentences_that_leave_are_offered_to_the_model_in_the_words_of_whoever_said_them() -> None:  # P39
+    rows = [
+        row(1, "Hello! I play the cello in an orchestra. Is it late?"), row(2, "I play the harp", "assistant", ""),
+        row(3, "We keep bees on the roof", sender="bob"), row(4, "I live in Lyon"), row(5, "my password is hunter2-Xy7"),
+        row(6, "I know swordfish"),
+    ]  # fmt: skip
+    ledger = (Entry("fact", "I live in Lyon", sources=("m4",)),)
+    offered = (Offer("bob", "Bob", "We keep bees on the roof", "m3", NOW),)
+    found = candidates(rows, [left("I have a boat", "m1"), left("I have a plan", "m1", why="done")], ledger, offered, {"swordfish"})
+    assert [(each.name, each.text, each.source) for each in found] == [
+        ("Ada", "I play the cello in an orchestra.", "m1"),
+        ("Ada", "I have a boat", "m1"),
+    ]
+    many = [row(n, f"I have {n} bees in a box") for n in range(ASKED + 9)]
+    assert len(candidates(many, (), (), (), ())) == ASKED
 
 
 def left(text: str, source: str, why: str = NO_ROOM) -> Change:

@@ -208,10 +208,12 @@ class Recall(Settings):
 
 
 class Notes(Settings):
-    """The notes in the system prompt. `budget_chars` counts code points."""
+    """The notes in the system prompt. `budget_chars` counts code points. `ask_model`: with each summary the summariser is asked which of
+    the sentences that leave are worth a note."""
 
     enabled: bool = True
     budget_chars: Annotated[int, Field(ge=0, le=100_000)] = 1500
+    ask_model: bool = False
 
 
 class Approver(Settings):

@@ -32,7 +32,10 @@ _CJK_OWN = re.compile("我|咱|私|僕|俺|うち")
 _FLEETING = (phrases.HEDGE | phrases.HYPOTHETICAL | phrases.CONDITION | phrases.CONDITIONAL | phrases.TASK | phrases.PROMISE) | (
     phrases.OBJECTION | phrases.WHEN | phrases.DEADLINE | phrases.UNTIL | phrases.ERROR | phrases.OPEN | phrases.IDLE
 )
+_UNSURE = phrases.HEDGE | phrases.HYPOTHETICAL | phrases.CONDITION | phrases.CONDITIONAL
 _REDACTED = "[redacted"
+_NUMBERS = re.compile(r"[\s\[(]*(?:#?\d{1,4}[\s,;.\])]*){1,200}")
+_NUMBER = re.compile(r"\d+")
 
 
 def lasting(text: str) -> bool:
@@ -42,11 +45,29 @@ def lasting(text: str) -> bool:
     """
     if len(text) > LONGEST or _REDACTED in text or "?" in text or "？" in text:
         return False
-    own = not _OWN.isdisjoint(phrases.words(text)) or bool(phrases.CJK.search(text) and _CJK_OWN.search(text))
+    own = _own(text)
     does = phrases.read(text, languages.within(languages.counts(text), phrases.ALL))
     if not own or does & _FLEETING:
         return False
     return bool(does & phrases.PREFERENCE) or _of_one_value(slot(text)) or bool(does & phrases.NAMING and _near(text))
+
+
+def worth_asking(text: str) -> bool:
+    """Whether a sentence tells of whoever says it and is no question, guess or secret: a model may be asked whether it will last."""
+    if not text or len(text) > LONGEST or _REDACTED in text or "?" in text or "？" in text:
+        return False
+    return _own(text) and not phrases.read(text, languages.within(languages.counts(text), phrases.ALL)) & _UNSURE
+
+
+def chosen(answer: str, count: int) -> tuple[int, ...]:
+    """The numbers, from 1 to `count`, that a model's answer names, in order. An answer that says anything else names none."""
+    if not _NUMBERS.fullmatch(answer):
+        return ()
+    return tuple(sorted({number for number in map(int, _NUMBER.findall(answer)) if 1 <= number <= count}))
+
+
+def _own(text: str) -> bool:
+    return not _OWN.isdisjoint(phrases.words(text)) or bool(phrases.CJK.search(text) and _CJK_OWN.search(text))
 
 
 def _of_one_value(slot: str) -> bool:
