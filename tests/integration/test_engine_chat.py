@@ -11,7 +11,7 @@ from clew.errors import ClewError
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Preview, Refused, Retry, Sent, Typing, Unknown
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import DropAfter, JsonObject, Reply, Stall
-from tests.integration.engine import Clock, Desk, World, assistant, engine, exchanges, is_summary, spoken, user
+from tests.integration.engine import Clock, Desk, World, assistant, engine, exchanges, is_summary, spoken, tool, user, words_of
 
 
 def access(world: World, unknown: str) -> None:
@@ -475,3 +475,33 @@ async def test_words_of_two_people_never_share_a_turn(tmp_path: Path) -> None:  
         await world.desk.until(lambda: len(world.desk.sent) == 4)
         ids = [each.client_id for each in waiting]
         assert [each.answers for each in world.desk.sent[1:]] == [(ids[0], ids[1]), (ids[2],), (ids[3],)]
+
+
+@pytest.mark.asyncio
+async def test_in_a_group_nobody_ends_the_turn_of_another(tmp_path: Path) -> None:  # P44, BO-033
+    began, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def looks(context: object, note: str) -> str:
+        began.set()
+        await goes_on.wait()
+        return "found"
+
+    def script(body: JsonObject) -> Reply:
+        said = last_user_text(body)
+        if "look it up" in said and body["messages"][-1]["role"] == "user":
+            return Reply([{"type": "tool_use", "id": "c1", "name": "look", "input": {}}], "tool_use")
+        return say("looked up" if "look it up" in said else "good morning")
+
+    async with engine(tmp_path, script, tools=[tool("look", looks)]) as world, world.running():
+        asked = world.desk.message("look it up", "team", sender="ada", direct=False, sender_name="Ada")
+        await world.desk.accept(asked)
+        await began.wait()
+        greeted = world.desk.message("morning", "team", sender="bob", direct=False, sender_name="Bob")
+        await world.desk.accept(greeted)
+        goes_on.set()
+        await world.desk.until(lambda: bool(world.desk.answers(asked)) and bool(world.desk.answers(greeted)))
+        assert [each.text for each in world.desk.answers(asked) + world.desk.answers(greeted)] == ["looked up", "good morning"]
+        rows = [row for row in await world.transcript("team") if row.role == "user"]
+        assert [(row.sender_name, row.text) for row in rows] == [("Ada", "look it up"), ("Bob", "morning")]
+        told = [words_of(message) for message in spoken(world.replies[-1]) if message["role"] == "user"]
+        assert ["Ada" in told[0], "Bob" in told[-1]] == [True, True]
