@@ -163,6 +163,20 @@ async def test_a_thread_that_is_deleted_takes_its_runs_with_it(tmp_path: Path) -
             assert await world.store.check() == []
 
 
+@pytest.mark.parametrize("where", ["chat", "isolated", "diary"])
+async def test_what_a_run_said_is_forgotten_with_the_thread_in_which_it_was_read(tmp_path: Path, where: str) -> None:  # P45
+    clock = Clock(EIGHT - 1)
+    async with engine(tmp_path, lambda body: say("The code is 5512."), clock=clock) as world:
+        schedule(world, daily(session=where, prompt="Before: {{last_reply}}"))
+        async with world.running():
+            await fire(world, clock, EIGHT)
+            await world.desk.ask("/forget")
+            assert [message.text for message in await world.store.transcript((await history(world))[0]["session"])] == []
+            await fire(world, clock, EIGHT + DAY)
+            assert "5512" not in str(world.replies[-1])
+            assert await world.store.check() == []
+
+
 # What a run says ------------------------------------------------------------------------------------------------------
 
 

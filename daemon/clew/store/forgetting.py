@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 
 from clew.context import ledger as ledgers
 from clew.context.forgetting import silent, without
-from clew.store import Compaction, compactions, transcript
+from clew.store import Compaction, compactions, runs, transcript
 from clew.store.damage import readable
 from clew.store.notes import Where, scopes
 from clew.store.notes import forgetting as notes
@@ -24,7 +24,10 @@ _IN = "(SELECT value FROM json_each(?))"
 
 
 def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo, known: Collection[str], now: float) -> None:
-    """Forget messages of a session. zone: of the dates in its summary; known: secrets of this installation."""
+    """Forget messages of a session, and the runs of jobs that they tell of. zone: of the dates in its summary; known: secrets of this
+    installation."""
+    for run, theirs in runs.behind(db, ids).items():
+        take(db, run, list(dict.fromkeys(theirs)), zone, known, now)
     listed = json.dumps(ids)
     first, turns = _first(db, session, listed), _turns(db, session, listed)
     facts = notes.forget(db, ids, now)

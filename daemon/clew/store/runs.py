@@ -95,7 +95,7 @@ def _announce(db: sqlite3.Connection, claim: Claim, chat: int, reply: Reply, now
     ).fetchone()
     prompt = transcript.message(asked).text if asked else ""
     shown = prompt if len(prompt) <= PROMPT_CHARS else f"{prompt[: PROMPT_CHARS - 1]}…"
-    about = {"job": item.job, "session": claim.session, "prompt": shown}
+    about = {"job": item.job, "session": claim.session, "turn": claim.turn, "prompt": shown}
     db.execute(
         "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, person, sender_name, text, context, received)"
         " VALUES (?, '', 'notice', 'new', ?, ?, ?, ?, '', ?, ?, ?)",
@@ -127,7 +127,7 @@ def take_in_notice(db: sqlite3.Connection, session: str, chat: int, notice: int,
     known: dict[str, Any] = readable(about, {})
     turn = new_id()
     prompt = f"{known.get('prompt', '')}\n\n(The job {known.get('job')} ran by its schedule. What follows was sent here.)".strip()
-    metadata = {"job": known.get("job"), "run": known.get("session")}
+    metadata = {"job": known.get("job"), "run": known.get("session"), "run_turn": known.get("turn")}
     stored = transcript.append(
         db,
         session,
@@ -145,6 +145,19 @@ def take_in_notice(db: sqlite3.Connection, session: str, chat: int, notice: int,
     )
     db.execute("UPDATE inbox SET state = 'claimed', turn = ? WHERE id = ?", (turn, notice))
     db.execute("UPDATE inbox SET state = 'answered' WHERE id = ?", (notice,))
+
+
+def behind(db: sqlite3.Connection, ids: Sequence[str]) -> dict[str, list[str]]:
+    """Of messages that tell in a chat what runs said, the runs' own: ids by session."""
+    found: dict[str, list[str]] = {}
+    rows = db.execute(
+        "SELECT m.session, m.id FROM json_each(?) AS wanted JOIN messages AS told ON told.id = wanted.value"
+        " JOIN messages AS m ON m.session = told.metadata ->> 'run' AND m.turn = told.metadata ->> 'run_turn'",
+        (json.dumps(tuple(ids)),),
+    )
+    for session, identifier in rows:
+        found.setdefault(session, []).append(identifier)
+    return found
 
 
 def history(db: sqlite3.Connection, job: str, limit: int) -> list[dict[str, Any]]:
@@ -166,6 +179,8 @@ def last_reply(db: sqlite3.Connection, job: str) -> str:
     if row is None:
         return ""
     said = db.execute(
-        f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND turn = ? AND role = 'assistant' ORDER BY seq DESC LIMIT 1", row
+        f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND turn = ? AND role = 'assistant'"
+        " AND id NOT IN (SELECT message FROM retractions) ORDER BY seq DESC LIMIT 1",
+        row,
     ).fetchone()
     return transcript.message(said).text if said else ""
