@@ -58,6 +58,30 @@ async def test_a_person_is_answered_while_a_job_of_their_chat_runs(tmp_path: Pat
             assert "good morning" not in str(job_asked)
 
 
+async def test_a_run_that_is_resumed_goes_on_from_its_chat_as_it_was(tmp_path: Path) -> None:  # P45, P48
+    clock = Clock(EIGHT - 1)
+    async with engine(tmp_path, lambda body: say("ok"), clock=clock) as world:
+        schedule(world, daily())
+        async with world.running():
+            await world.desk.ask("I live in Bremen.")
+            held = world.model.hold()
+            clock.at = EIGHT
+            await world.service.scheduler.fire_due()
+            await held.reached.wait()
+            await world.desk.ask("good morning")
+            (task,) = world.service.dispatcher._tasks  # as if the process had died here
+            task.cancel()
+        held.release()
+        async with world.running():
+            await world.idle()
+            assert [run["outcome"] for run in await history(world)] == ["done"]
+            asked = str(spoken(world.replies[-1]))
+            assert "I live in Bremen." in asked
+            assert "good morning" not in asked
+            seqs = [message.seq for message in await world.store.transcript((await history(world))[0]["session"])]
+            assert seqs == [3, 4]
+
+
 @pytest.mark.parametrize("jobs", [1, 30])
 async def test_jobs_leave_room_for_people(tmp_path: Path, jobs: int) -> None:  # P45, BO-088
     clock = Clock(EIGHT - 1)
