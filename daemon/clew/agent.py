@@ -324,7 +324,7 @@ class Agent:
         zone, name = self._prompter.zone(claim)
         after = turn.view.rows.to_seq
         now, scheduled_run = self._time.wall(), claim.kind == "job"
-        return ToolContext(claim.session, claim.turn, str(claim.address), claim.person, after, zone, name, now, scheduled_run)
+        return ToolContext(claim.session, claim.turn, str(claim.address), claim.person, after, zone, name, now, scheduled_run, claim.direct)
 
     # The model ---------------------------------------------------------------------------------------------------
 

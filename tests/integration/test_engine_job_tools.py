@@ -113,6 +113,27 @@ async def test_nobody_changes_anothers_job(tmp_path: Path) -> None:  # P33, P45
             assert (await jobs(world))["plants"].enabled
 
 
+async def test_a_persons_jobs_elsewhere_are_not_shown_in_a_group(tmp_path: Path) -> None:  # P33, P45
+    group: dict[str, Any] = {"sender": "ada", "direct": False}
+    async with engine(tmp_path, clock=Clock(EIGHT)) as world, world.running():
+        await asked(world, "schedule_create", {"prompt": "Remind me of the clinic.", "every": "6h", "name": "clinic"})
+        await world.desk.ask("/jobs add every 1d Water the garden", "team", **group)
+        for said in (
+            await world.desk.ask("/jobs", "team", **group),
+            await asked(world, "schedule_list", {}, chat="team", **group),
+        ):
+            assert "Water the garden" in said
+            assert "clinic" not in said
+        for tool, more in (("schedule_update", {"enabled": True}), ("schedule_delete", {})):
+            assert "no job 'clinic' of yours here" in await asked(world, tool, {"name": "clinic", **more}, chat="team", **group)
+        for words in ("/jobs history clinic", "/jobs run clinic", "/jobs remove clinic"):
+            assert "no job 'clinic' of yours here" in await world.desk.ask(words, "team", **group)
+        listed = await world.desk.ask("/jobs")
+        assert "clinic" in listed
+        assert "Water the garden" in listed
+        assert set(await jobs(world)) == {"clinic", "water-the-garden"}
+
+
 async def test_a_model_changes_and_deletes_the_persons_own_job(tmp_path: Path) -> None:  # P45
     async with engine(tmp_path, clock=Clock(EIGHT)) as world, world.running():
         await asked(world, "schedule_create", {"prompt": "Water the plants.", "every": "6h", "name": "plants"})

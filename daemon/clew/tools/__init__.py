@@ -19,7 +19,7 @@ class ToolContext:
     """On whose behalf a tool runs. It comes from the turn, never from the model.
 
     address: where the turn is answered. after_seq: the last row of the session that is not in view. now: seconds since the epoch, UTC.
-    scheduled: nobody wrote, a job runs.
+    scheduled: nobody wrote, a job runs. direct: the person's own chat, which nobody else reads.
     """
 
     session: str
@@ -31,6 +31,7 @@ class ToolContext:
     zone_name: str
     now: float
     scheduled: bool = False
+    direct: bool = False
 
 
 ToolRun = Callable[[ToolContext, BaseModel], Awaitable[str]]

@@ -78,14 +78,14 @@ def tools(store: SqliteStore) -> list[Tool]:
 
     async def listing(context: ToolContext, arguments: BaseModel) -> str:
         person = context.person.id if context.person else None
-        shown = seen([*await store.jobs()], person, context.address, context.zone_name)
+        shown = seen(await store.jobs(), person, context.address, context.zone_name, direct=context.direct)
         return "\n".join(booking.lines(shown, person)) or "There are no jobs."
 
     async def update(context: ToolContext, arguments: BaseModel) -> str:
         asked = Update.model_validate(arguments.model_dump())
         person = _asker(context)
         fields = asked.model_dump(exclude={"name", "enabled"}, exclude_none=True)
-        job = await store.job(asked.name, person)
+        job = await own(store, asked.name, person, context.address, direct=context.direct)
         if fields:
             effect, _ = booking.rebooked(job, fields, context.now, context.zone_name)
             await store.change_job(effect, context.now)
@@ -96,7 +96,9 @@ def tools(store: SqliteStore) -> list[Tool]:
 
     async def delete(context: ToolContext, arguments: BaseModel) -> str:
         name = Delete.model_validate(arguments.model_dump()).name
-        await store.change_job(JobEffect("remove", name, _asker(context)), context.now)
+        person = _asker(context)
+        await own(store, name, person, context.address, direct=context.direct)
+        await store.change_job(JobEffect("remove", name, person), context.now)
         return f"Deleted {name}."
 
     return [
@@ -133,10 +135,18 @@ def _asker(context: ToolContext) -> str:
     return context.person.id
 
 
-def seen(jobs: Sequence[Job], person: str | None, address: str, zone: str) -> list[booking.Described]:
-    """The jobs that somebody may see in a chat: their own, and those that speak there."""
+def seen(jobs: Sequence[Job], person: str | None, address: str, zone: str, *, direct: bool) -> list[booking.Described]:
+    """The jobs that may be shown in a chat: those that speak there and, in a person's own chat, all of theirs."""
     everything = [booking.described(job, zone) for job in jobs]
-    return [job for job in everything if (person is not None and job.person == person) or job.entry.deliver_to == address]
+    return [job for job in everything if (direct and person is not None and job.person == person) or job.entry.deliver_to == address]
+
+
+async def own(store: SqliteStore, name: str, person: str, address: str, *, direct: bool) -> Job:
+    """A job of this person's that may be shown in this chat. Raises NotFound."""
+    job = await store.job(name, person)
+    if not seen([job], person, address, "UTC", direct=direct):
+        raise NotFound(f"There is no job {name[:64]!r} of yours here.", hint="/jobs lists those that are.")
+    return job
 
 
 def switch(job: Job, *, enabled: bool, now: float, zone: str) -> JobEffect:
