@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import zlib
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -16,6 +17,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from tests.acceptance.harness import SESSION_EXPIRY_S, JsonObject, Watched
+from tests.emulators.telegram import TelegramEmulator, person
 from tests.integration.webhook_harness import Receiver, proof
 from tests.servers import free_port
 
@@ -236,6 +238,46 @@ class WebhookClient(Client):
                 return response.status == 202
         except (aiohttp.ClientError, OSError):
             return False
+
+
+class TelegramClient(Client):
+    """A person in a private chat with the bot. Telegram has a message once it is said; a reply that comes again has the same words."""
+
+    threads = ("",)
+
+    def __init__(self, name: str, emulator: TelegramEmulator, *told: Any) -> None:
+        super().__init__(name, *told)
+        self._emulator = emulator
+
+    @staticmethod
+    def number(name: str) -> int:
+        """The user id of the person with this name."""
+        return 1_000_000 + zlib.crc32(name.encode())
+
+    async def run(self) -> None:
+        read = 0
+        while True:
+            came, read = self._emulator.messages[read:], len(self._emulator.messages)
+            for message in came:
+                if message["chat"]["id"] == self.number(self.name):
+                    self._took(message["text"])
+            await asyncio.sleep(AGAIN_S)
+
+    def _took(self, text: str) -> None:
+        known = self.replies.get(text)
+        waiting = [each for each in self.said[""] if each not in self.answered("")]
+        answers = known["answers"] if known else waiting[:1]
+        self._heard({"id": text, "in_reply_to": answers[0], "answers": answers, "text": text})
+
+    async def say(self, text: str, thread: str = "") -> str:
+        message = self._emulator.say(text, person(self.number(self.name), self.name))
+        identifier = str(message["message_id"])
+        self.said[thread].append(identifier)
+        self.texts[identifier] = text
+        return identifier
+
+    async def _hand_over(self, identifier: str, text: str, thread: str) -> None:
+        """`say` has done it: the platform gives the numbers."""
 
 
 @contextlib.asynccontextmanager

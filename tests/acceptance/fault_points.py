@@ -22,6 +22,8 @@ from clew.store import database
 from clew.tools.runner import ToolRunner
 from clew_transports.mqtt import MqttTransport
 from clew_transports.mqtt_connection import Connection
+from clew_transports.telegram import TelegramTransport
+from clew_transports.telegram_api import Api
 from clew_transports.webhook import WebhookTransport
 
 WARM = ("anthropic", "clew.service", "clew.web.server", "clew.providers.watch")
@@ -74,6 +76,8 @@ def install(reach: Callable[[str], None]) -> None:
     _around(ToolRunner, "_run", "call", reach)
     _around(MqttTransport, "send", "send", reach)
     _around(WebhookTransport, "send", "send", reach)
+    _around(TelegramTransport, "send", "send", reach)
+    _around_confirmation(reach)
     _behind_acknowledgement(reach)
     _in_stream(reach)
 
@@ -94,6 +98,21 @@ def _around(owner: type, method: str, name: str, reach: Callable[[str], None]) -
         return done
 
     setattr(owner, method, around)
+
+
+def _around_confirmation(reach: Callable[[str], None]) -> None:
+    """The poll whose offset confirms what is stored: before it leaves, and once Telegram has it."""
+    call = Api.call
+
+    async def confirming(self: Api, method: str, arguments: Any = None, *more: Any, **named: Any) -> Any:
+        if method != "getUpdates" or "offset" not in arguments:
+            return await call(self, method, arguments, *more, **named)
+        reach("before confirmation")
+        await call(self, method, {**arguments, "timeout": 0}, *more, **named)
+        reach("confirmed")
+        return await call(self, method, arguments, *more, **named)
+
+    Api.call = confirming  # type: ignore[method-assign]
 
 
 def _behind_acknowledgement(reach: Callable[[str], None]) -> None:

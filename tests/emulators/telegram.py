@@ -161,6 +161,11 @@ class TelegramEmulator:
         """After a week of silence ids begin anew anywhere."""
         self._update_id = update_id
 
+    def forget(self) -> None:
+        """Nothing waits, and nothing was sent."""
+        self._updates.clear()
+        self.messages.clear()
+
     def move(self, old: int, new: int) -> None:
         """A group becomes a supergroup; the message that says so is not among the updates yet."""
         self.moved[old] = new
