@@ -46,7 +46,7 @@ from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently, supervise
 from clew.threads import Threads
-from clew.tools import documents, notes, schedules, sessions
+from clew.tools import documents, notes, pages, schedules, sessions
 from clew.tools.runner import ToolRunner
 from clew.transport import Address, Host, Inbound, Part, Transport
 from clew.upkeep import Due, Upkeep
@@ -93,6 +93,7 @@ class Service:
         self.transports: dict[str, Running] = {}
         self.delivering: dict[str, Delivering] = {}
         self._lineups = lineups
+        self._reader = Reader()
         self._started = self.time.steady()
         self._owner = new_id()
         self._adapters: dict[str, Transport] = {}
@@ -126,10 +127,11 @@ class Service:
         self.zone = zone = zone_name(config)
         store, agent = self.store, config.agent
         self.passages = Passages(store, config.docs.budget_chars)
-        self.library = Library(store, Reader(), Fetcher(), config.limits.attachment_bytes, self.time)
+        self.library = Library(store, self._reader, Fetcher(), config.limits.attachment_bytes, self.time)
         self.watch = Watch(store, self.library, owner_of(config), config.docs.paths, self.time)
         noting = notes.tools(store) if agent.notes.enabled else []
-        own = [*sessions.tools(store), *schedules.tools(store), *documents.tools(self.passages)]
+        web = pages.tools(Fetcher(), self._reader)
+        own = [*sessions.tools(store), *schedules.tools(store), *documents.tools(self.passages), *web]
         tools = [*own, *noting, *plugged("clew.tools")]
         self.tools = ToolRunner(tools, agent.approver, config.limits.tool_output_chars)
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics)

@@ -160,7 +160,7 @@ def test_doctor_says_which_tools_a_window_cannot_afford(capsys: pytest.CaptureFi
     config.write_text(f'data_dir: {config.parent / "data"}\n{local}\nagent: {{provider: local, system_prompt: "{"rule " * 2000}"}}\n')
     found = examined(capsys, config)[1]
     assert found["tools"]["level"] == "warning"
-    assert "left out: current_time, document_search, memory_add_observations, " in found["tools"]["text"]
+    assert "left out: current_time, document_search, fetch_url, memory_add_observations, " in found["tools"]["text"]
 
 
 def test_doctor_does_not_write(capsys: pytest.CaptureFixture[str], config: Path) -> None:
