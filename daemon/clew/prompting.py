@@ -72,11 +72,15 @@ class Prompter:
         self._settings = settings
         self._recall = recall
         self._passages = passages
-        self._tools = tuple(tools)
+        self.use_tools(tools)
         self._time = time
         self._zone_name = zone
-        self._affordable: dict[int, tuple[ToolSpec, ...]] = {}  # by the window's size
         self._newest: dict[str, Chain] = {}  # of sessions, those last asked for behind
+
+    def use_tools(self, tools: Sequence[ToolSpec]) -> None:
+        """What models are told of tools from the next request on."""
+        self._tools = tuple(tools)
+        self._affordable: dict[int, tuple[ToolSpec, ...]] = {}  # by the window's size
 
     def zone(self, claim: Claim) -> tuple[tzinfo, str]:
         """The zone of a turn: the person's in a direct chat, else the configured one."""

@@ -48,6 +48,7 @@ from clew.supervise import patiently, supervise
 from clew.threads import Threads
 from clew.tools import documents, notes, pages, schedules, sessions
 from clew.tools.runner import ToolRunner
+from clew.tools.servers import Servers
 from clew.transport import Address, Host, Inbound, Part, Transport
 from clew.upkeep import Due, Upkeep
 
@@ -94,6 +95,7 @@ class Service:
         self.delivering: dict[str, Delivering] = {}
         self._lineups = lineups
         self._reader = Reader()
+        self.servers = Servers(self._retool)
         self._started = self.time.steady()
         self._owner = new_id()
         self._adapters: dict[str, Transport] = {}
@@ -132,7 +134,8 @@ class Service:
         noting = notes.tools(store) if agent.notes.enabled else []
         web = pages.tools(Fetcher(), self._reader)
         own = [*sessions.tools(store), *schedules.tools(store), *documents.tools(self.passages), *web]
-        tools = [*own, *noting, *plugged("clew.tools")]
+        self._own_tools = [*own, *noting, *plugged("clew.tools")]
+        tools = [*self._own_tools, *self.servers.tools()]
         self.tools = ToolRunner(tools, agent.approver, config.limits.tool_output_chars)
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics)
         specs = [tool.spec for tool in self.tools.tools.values()]
@@ -175,6 +178,11 @@ class Service:
         self.runs = Runs(store, self.agent, config.schedule, zone, self.plan, self.owner.warn, self.time, self.metrics, self._stops)
         self._decide = decider(config.access.unknown, config.limits, pairing_code)
 
+    def _retool(self) -> None:
+        """Take over the tools that MCP servers have now."""
+        self.tools.use([*self._own_tools, *self.servers.tools()])
+        self.prompter.use_tools([tool.spec for tool in self.tools.tools.values()])
+
     def _together(self) -> frozenset[str]:
         """Transports that may answer several messages with one reply."""
         return frozenset(name for name, transport in self._adapters.items() if transport.capabilities.merges)
@@ -213,6 +221,8 @@ class Service:
             service = cls(config, store, await lineups.opened(config, time, provider), lineups, time)
             await service._sync(config, service.scheduler)
             await service._recover()
+            stack.push_async_callback(service.servers.close)
+            await service.servers.use(config.mcp_servers)
             service.listening = await stack.enter_async_context(serve(service)) if serve else None
             async with service._tasks(remote):
                 yield service
@@ -295,6 +305,7 @@ class Service:
         for name in changed:
             self._start(name)
         await patiently(self.scheduler.start)
+        await self.servers.use(config.mcp_servers)
         log.info("config.reloaded", transports=list(changed))
 
     def _spawn(self, name: str, factory: Callable[[], Any], transport: str | None = None) -> asyncio.Task[None]:

@@ -167,7 +167,7 @@ async def test_a_small_window_goes_without_optional_tools_and_says_so(tmp_path: 
         left = status["tools_left_out"]
         assert isinstance(left, list)
         named = [*specs(), *schedules.specs()]
-        own = ["current_time", "document_search", "session_open", "session_search", *(each.name for each in named)]
+        own = ["current_time", "document_search", "fetch_url", "session_open", "session_search", *(each.name for each in named)]
         assert sorted([*sent, *left]) == sorted([*(each.name for each in many), *own])
         assert {"session_open", "session_search", "memory_create_entities"} <= set(sent)
         assert {each.name for each in many} <= set(left), "plug-ins go first"
@@ -175,7 +175,7 @@ async def test_a_small_window_goes_without_optional_tools_and_says_so(tmp_path: 
         assert [each["function"]["name"] for each in world.replies[-1]["tools"]] == sent
     async with engine(tmp_path / "large", tools=many) as world, world.running():
         await world.desk.ask("hello")
-        assert len(world.replies[-1]["tools"]) == 25
+        assert len(world.replies[-1]["tools"]) == 26
         assert (await world.service.status())["tools_left_out"] == []
 
 

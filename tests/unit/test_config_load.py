@@ -168,7 +168,6 @@ ASKED_TOO_EARLY = {
     ("embeddings",): "embeddings: {provider: local}",
     ("transcriber",): "transcriber: {kind: openai}",
     ("docs", "paths"): "docs: {paths: [a]}",
-    ("mcp_servers",): "mcp_servers: {a: {url: x}}",
     ("budgets",): "budgets: {ada: 5}",
 }
 

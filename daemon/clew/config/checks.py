@@ -31,7 +31,6 @@ NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("sessions", "retention"), ("forever",)),
     (("embeddings",), (None,)),
     (("transcriber",), (None,)),
-    (("mcp_servers",), ({},)),
     (("budgets",), ({},)),
 )
 """Keys whose feature is not there yet, and the values that they may have until then. `*` stands for each list item."""

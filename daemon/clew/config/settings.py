@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -25,6 +25,7 @@ from pydantic import (
     SecretStr,
     SerializeAsAny,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -121,6 +122,7 @@ Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema({"type":
 Address = Annotated[str, Field(max_length=512), AfterValidator(_address)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Text = Annotated[str, Field(max_length=100_000)]
+ServerName = Annotated[str, Field(pattern="^[A-Za-z0-9-]{1,32}$")]
 OptionalSecret = Annotated[SecretStr | None, BeforeValidator(_none_if_empty)]
 Prompt = Annotated[Text, AfterValidator(_template)]
 Command = Annotated[str, Field(min_length=1, max_length=10_000)] | Annotated[tuple[str, ...], Field(min_length=1, max_length=1000)]
@@ -298,6 +300,25 @@ class Docs(Settings):
 _Amount = Annotated[float, Field(ge=0)]
 
 
+class McpServer(Settings):
+    """A server of tools: a program that is started (`command`, with `env` beside a few harmless variables), or a `url` with `headers`.
+
+    timeout: seconds that one call may take.
+    """
+
+    command: Annotated[tuple[str, ...], Field(min_length=1, max_length=1000)] | None = None
+    env: Mapping[Name, SecretStr] = {}
+    url: Annotated[str, Field(max_length=2000, pattern="^https?://")] | None = None
+    headers: Mapping[Name, SecretStr] = {}
+    timeout: Annotated[Duration, Field(ge=1.0, le=3600.0)] = 120.0
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("exactly one of command and url is needed")
+        return self
+
+
 class Price(Settings):
     """US dollars per million tokens of one model."""
 
@@ -335,7 +356,7 @@ class Config(Settings):
     embeddings: Mapping[str, JsonValue] | None = None
     transcriber: Mapping[str, JsonValue] | None = None
     docs: Docs = Docs()
-    mcp_servers: Mapping[Name, JsonValue] = {}
+    mcp_servers: Mapping[ServerName, McpServer] = {}
     budgets: Mapping[Name, JsonValue] = {}
     prices: Mapping[Name, Price] = {}
     limits: Limits = Limits()

@@ -40,7 +40,8 @@ ToolRun = Callable[[ToolContext, BaseModel], Awaitable[str]]
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A tool. Arguments: the model its arguments are checked with. idempotent: may run again after a crash. timeout: seconds that one call
-    may take. asks: it changes more than the asker's own notes, so that it needs a rule or a yes.
+    may take. asks: it changes more than the asker's own notes, so that it needs a rule or a yes. foreign: the
+    JSON Schema of its arguments where somebody else wrote it.
     """
 
     name: str
@@ -50,10 +51,11 @@ class Tool:
     idempotent: bool = False
     asks: bool = False
     timeout: float = TIMEOUT
+    foreign: str = ""
 
     @property
     def spec(self) -> ToolSpec:
-        return ToolSpec(self.name, self.description, schema(self.Arguments))
+        return ToolSpec(self.name, self.description, self.foreign or schema(self.Arguments))
 
 
 class ToolError(Exception):

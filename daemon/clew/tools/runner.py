@@ -33,9 +33,13 @@ class ToolRunner:
     """The tools of a process, and how their calls are run."""
 
     def __init__(self, tools: Sequence[Tool], approver: Approver, output_chars: int) -> None:
-        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        self.use(tools)
         self._approver = approver
         self._output_chars = output_chars
+
+    def use(self, tools: Sequence[Tool]) -> None:
+        """Have these tools from now on."""
+        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
 
     def idempotent(self, name: str) -> bool:
         """Whether a call of this tool may run again after a crash."""
