@@ -78,16 +78,16 @@ async def test_above_its_threshold_a_window_is_compacted_to_its_target_and_below
 @pytest.mark.asyncio
 async def test_the_threshold_can_be_set_and_turned_off(tmp_path: Path) -> None:  # P9
     async with engine(tmp_path, lambda body: say("short"), tok=estimate) as world:
-        world.compression(trigger_tokens=3200)
+        world.compression(trigger_tokens=4000)
         async with world.running():
             await world.seed(*talk(40))
             await world.desk.ask("does it fit?")
             (compaction,) = await compactions(world)
-            assert (compaction.trigger, counted(world)[-1] <= 3200) == ("tokens", True)
+            assert (compaction.trigger, counted(world)[-1] <= 4000) == ("tokens", True)
     async with engine(tmp_path / "off", lambda body: say("short"), window=8192, tok=estimate) as world:
         world.compression(trigger_tokens="off")
         async with world.running():
-            await world.seed(*talk(38))
+            await world.seed(*talk(34))
             await world.desk.ask("does it fit?")
             assert await compactions(world) == []
             assert BOUNDS.threshold < counted(world)[-1] <= BOUNDS.hard_limit
@@ -343,7 +343,7 @@ async def test_a_size_that_was_reported_before_a_compaction_brings_no_second_one
 @pytest.mark.asyncio
 async def test_a_tail_that_is_too_large_rewrites_no_summary_with_every_turn(tmp_path: Path) -> None:  # P9, BO-007
     async with engine(tmp_path, lambda body: say("short"), tok=estimate) as world:
-        world.compression(trigger_messages=1000, trigger_tokens=9200, keep_recent=4)
+        world.compression(trigger_messages=1000, trigger_tokens=10_000, keep_recent=4)
         async with world.running():
             await world.seed(*talk(60))
             await world.desk.ask("compacts")

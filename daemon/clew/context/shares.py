@@ -16,9 +16,10 @@ LEAST_CHARS = 200
 
 LEFT_OUT_FIRST = (
     *("schedule_update", "schedule_delete", "schedule_list", "schedule_create"),
+    "fetch_url",
     *("memory_delete_relations", "memory_delete_observations", "memory_delete_entities"),
     *("memory_create_relations", "memory_open_nodes", "memory_search_nodes", "memory_add_observations", "memory_create_entities"),
-    *("fetch_url", "document_search", "current_time"),
+    *("document_search", "current_time"),
 )
 """The order in which a small window goes without clew's own tools, behind those of plug-ins."""
 NEVER_LEFT_OUT = frozenset({"session_search", "session_open"})
