@@ -6,6 +6,7 @@ from importlib.resources import files
 from clew.prompts import load
 
 PUBLISHED = {
+    "notes-1": "cea7f50462093e90",
     "summary-1": "b1907dc242b29157",
     "summary-2": "568c1b8e43ab509b",
     "summary_behind-1": "ecc8d228f80a8e97",
@@ -26,7 +27,7 @@ def test_a_changed_prompt_has_a_raised_version() -> None:  # P21 P50
 
 
 def test_a_prompt_is_loaded_by_name_with_its_newest_version() -> None:  # P50
-    assert shipped() == ["summary", "summary_behind", "summary_format"]
+    assert shipped() == ["notes", "summary", "summary_behind", "summary_format"]
     for name in shipped():
         newest = max(int(version.rpartition("-")[2]) for version in PUBLISHED if version.rpartition("-")[0] == name)
         assert load(name).version == f"{name}-{newest}"
