@@ -16,7 +16,7 @@ from clew.providers import Provider
 from clew.providers.auto import Automatic
 from clew.request import ToolSpec
 from clew.store import Person
-from clew.tools import documents, notes, pages, schedules, sessions
+from clew.tools import documents, notes, pages, schedules, sessions, skills
 from clew.transport import Transport
 
 LOCAL = ("web", "terminal")
@@ -45,7 +45,8 @@ def tool_specs(config: Config) -> list[ToolSpec]:
     """What a model is told of all tools, plug-ins' included."""
     noting = notes.specs() if config.agent.notes.enabled else []
     own = [*sessions.specs(), *schedules.specs(), *documents.specs(), *pages.specs()]
-    return [*own, *noting, *(tool.spec for tool in plugged("clew.tools"))]
+    opening = skills.specs(skills.read(config.agent.skills_dir))
+    return [*own, *noting, *opening, *(tool.spec for tool in plugged("clew.tools"))]
 
 
 def projects_of(config: Config) -> dict[str, str]:

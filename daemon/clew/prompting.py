@@ -67,6 +67,7 @@ class Prompter:
         tools: Sequence[ToolSpec],
         time: Time,
         zone: str,
+        skills: str = "",
     ) -> None:
         self._store = store
         self._settings = settings
@@ -75,6 +76,7 @@ class Prompter:
         self.use_tools(tools)
         self._time = time
         self._zone_name = zone
+        self._skills = skills
         self._newest: dict[str, Chain] = {}  # of sessions, those last asked for behind
 
     def use_tools(self, tools: Sequence[ToolSpec]) -> None:
@@ -170,7 +172,7 @@ class Prompter:
         zone, zone_name = self._zone(reader)
         custom = self._settings.system_prompt
         parts = Parts(
-            base=base_prompt(custom, zone_name),
+            base=self._base(zone_name),
             messages=tuple(messages),
             head=view.head(zone, zone_name if custom else "", direct=reader.direct),
             tools=self.tools(provider, limits),
@@ -208,12 +210,15 @@ class Prompter:
             return None
         return Behind(mark(request, made.prefixes, cached, end=False), made.prefixes, made.tokens, read)
 
+    def _base(self, zone_name: str) -> str:
+        """The base prompt and, behind a blank line, the skills."""
+        return "\n\n".join(filter(None, (base_prompt(self._settings.system_prompt, zone_name), self._skills)))
+
     def tools(self, provider: Provider, limits: Limits) -> tuple[ToolSpec, ...]:
         """The tools that a provider's window can afford; the same for every request."""
         if limits.window not in self._affordable:
             bounds = numbers(provider, limits, self._settings.compression)
-            base = base_prompt(self._settings.system_prompt, self._zone_name)
-            self._affordable[limits.window] = affordable(self._tools, base, bounds.base_limit)
+            self._affordable[limits.window] = affordable(self._tools, self._base(self._zone_name), bounds.base_limit)
         return self._affordable[limits.window]
 
     async def left_out(self, provider: Provider) -> list[str]:

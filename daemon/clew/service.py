@@ -46,7 +46,7 @@ from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently, supervise
 from clew.threads import Threads
-from clew.tools import documents, notes, pages, schedules, sessions
+from clew.tools import documents, notes, pages, schedules, sessions, skills
 from clew.tools.runner import ToolRunner
 from clew.tools.servers import Servers
 from clew.transport import Address, Host, Inbound, Part, Transport
@@ -134,12 +134,15 @@ class Service:
         noting = notes.tools(store) if agent.notes.enabled else []
         web = pages.tools(Fetcher(), self._reader)
         own = [*sessions.tools(store), *schedules.tools(store), *documents.tools(self.passages), *web]
-        self._own_tools = [*own, *noting, *plugged("clew.tools")]
+        learnt = skills.read(agent.skills_dir)
+        for name, fault in learnt.faults:
+            log.warning("skill.left_out", skill=name, err=fault)
+        self._own_tools = [*own, *noting, *skills.tools(learnt), *plugged("clew.tools")]
         tools = [*self._own_tools, *self.servers.tools()]
         self.tools = ToolRunner(tools, agent.approver, config.limits.tool_output_chars)
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics)
         specs = [tool.spec for tool in self.tools.tools.values()]
-        self.prompter = Prompter(store, agent, recall, self.passages, specs, self.time, zone)
+        self.prompter = Prompter(store, agent, recall, self.passages, specs, self.time, zone, learnt.text)
         self.compactor = Compactor(
             store,
             agent.compression,

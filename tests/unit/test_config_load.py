@@ -155,7 +155,6 @@ def test_other_hosts_need_a_token(tmp_path: Path) -> None:
 
 ASKED_TOO_EARLY = {
     ("store",): "store: postgresql://db",
-    ("agent", "skills_dir"): "agent: {skills_dir: skills}",
     ("agent", "approver", "mode"): "agent: {approver: {mode: pattern}}",
     ("sessions", "reset"): "sessions: {reset: daily}",
     ("sessions", "retention"): "sessions: {retention: 90d}",

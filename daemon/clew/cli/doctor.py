@@ -247,6 +247,19 @@ async def tools(config: Config) -> Finding:
     return Finding("ok", f"all tools fit a window of {limits.window:,} tokens")
 
 
+@check("skills")
+async def skills(config: Config) -> Finding:
+    from clew.tools.skills import BUDGET_CHARS, read
+
+    found = read(config.agent.skills_dir)
+    if found.faults:
+        return Finding("problem", "; ".join(f"{name}: {fault}" for name, fault in found.faults), "docs/tools.md has the format of SKILL.md")
+    if found.unnamed:
+        text = f"names and descriptions take more than {BUDGET_CHARS:,} characters; the model is not told of {', '.join(found.unnamed)}"
+        return Finding("warning", text, "shorten descriptions, or take some out of agent.skills_dir")
+    return Finding("ok", f"{len(found.found)} of them" if found.found else "none")
+
+
 @check("transports")
 async def transports(config: Config) -> Finding:
     enabled = [each for each in config.transports.values() if each.enabled]

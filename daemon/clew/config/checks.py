@@ -26,7 +26,6 @@ class Fault:
 
 NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("store",), ("sqlite",)),
-    (("agent", "skills_dir"), (None,)),
     (("sessions", "reset"), ("never",)),
     (("sessions", "retention"), ("forever",)),
     (("embeddings",), (None,)),

@@ -1,0 +1,186 @@
+"""Skills: folders with a SKILL.md in the Agent Skills format. Their names stand in the prompt, the rest is opened when it is wanted."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import structlog
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from clew.request import ToolSpec
+from clew.tools import Tool, ToolContext, ToolError, schema
+
+log = structlog.get_logger()
+
+FILE = "SKILL.md"
+MOST = 200
+"""Skills of one folder."""
+LARGEST = 256 * 2**10
+"""Bytes of a file of a skill."""
+MOST_FILES = 50
+"""Files of a skill that are named."""
+LONGEST_DESCRIPTION = 1024
+"""Characters, as the format has it."""
+BUDGET_CHARS = 6_000
+"""Characters of the prompt that names and descriptions may take."""
+_NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
+_FRONT = re.compile(r"\A---[ \t]*\r?\n(?P<front>.*?)^---[ \t]*(?:\r?\n|\Z)(?P<body>.*)", re.DOTALL | re.MULTILINE)
+HEADING = "Skills, which are instructions for certain tasks. Where one fits, open it with skill_open before you begin:"
+
+
+class BadSkill(Exception):
+    """A folder is no skill; its text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill, by its front matter. folder: where its files are."""
+
+    name: str
+    description: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Skills:
+    """The skills of a folder, by name. faults: (folder, what is wrong with it). unnamed: those that the budget has no room for."""
+
+    found: tuple[Skill, ...] = ()
+    faults: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def named(self) -> tuple[Skill, ...]:
+        """Those that stand in the prompt: the first by name, as far as the budget goes."""
+        taken, kept = len(HEADING), []
+        for skill in self.found:
+            taken += len(_line(skill)) + 1
+            if taken > BUDGET_CHARS:
+                break
+            kept.append(skill)
+        return tuple(kept)
+
+    @property
+    def unnamed(self) -> tuple[str, ...]:
+        return tuple(skill.name for skill in self.found[len(self.named) :])
+
+    @property
+    def text(self) -> str:
+        """What stands in the prompt of them, empty where there are none."""
+        return "\n".join([HEADING, *map(_line, self.named)]) if self.found else ""
+
+
+def _line(skill: Skill) -> str:
+    return f"- {skill.name}: {skill.description}"
+
+
+def read(folder: Path | None) -> Skills:
+    """The skills in a folder, None for none. Whatever is wrong with one leaves the others alone."""
+    if folder is None:
+        return Skills()
+    try:
+        places = sorted(each for each in folder.expanduser().iterdir() if each.is_dir() and not each.name.startswith("."))
+    except OSError as error:
+        return Skills((), ((str(folder), error.strerror or "it cannot be read"),))
+    found, faults = [], [] if len(places) <= MOST else [(str(folder), f"it has more than {MOST} folders; the others are left out")]
+    for place in places[:MOST]:
+        try:
+            found.append(_skill(place))
+        except BadSkill as error:
+            faults.append((place.name, str(error)))
+    return Skills(tuple(found), tuple(faults))
+
+
+def _skill(place: Path) -> Skill:
+    """Raises BadSkill."""
+    front, _ = _parts(_text(place / FILE))
+    name, description = front.get("name"), front.get("description")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise BadSkill("its name must be 1 to 64 small letters, digits and single hyphens")
+    if name != place.name:
+        raise BadSkill(f"its name is {name!r}, and its folder's must be the same")
+    if not isinstance(description, str) or not description.strip():
+        raise BadSkill("it has no description")
+    if len(description) > LONGEST_DESCRIPTION:
+        raise BadSkill(f"its description has {len(description):,} characters, and {LONGEST_DESCRIPTION:,} are the most")
+    return Skill(name, " ".join(description.split()), place)
+
+
+def _parts(text: str) -> tuple[dict[str, object], str]:
+    """(the front matter, the body). Raises BadSkill."""
+    parts = _FRONT.match(text)
+    if parts is None:
+        raise BadSkill(f"{FILE} does not begin with front matter between two lines of ---")
+    try:
+        front = yaml.safe_load(parts["front"])
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        raise BadSkill(f"its front matter is no YAML{f' (line {mark.line + 2})' if mark else ''}") from None
+    if not isinstance(front, dict):
+        raise BadSkill("its front matter is no mapping")
+    return front, parts["body"]
+
+
+def _text(path: Path) -> str:
+    """Raises BadSkill."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise BadSkill(f"{path.name} is larger than {LARGEST // 1024} KiB")
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise BadSkill(f"there is no {path.name} in it") from None
+    except (OSError, ValueError) as error:
+        raise BadSkill(f"{path.name} cannot be read as UTF-8 text ({type(error).__name__})") from None
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, Field(description="The skill's name.", min_length=1, max_length=64)]
+    file: Annotated[str, Field(description="Another file of it, by the path that the skill gives.", max_length=500)] = ""
+
+
+_OPEN = ("skill_open", "Open a skill: its instructions, or another file of it.", Open)
+
+
+def tools(skills: Skills) -> list[Tool]:
+    """skill_open, where there are skills."""
+    known = {skill.name: skill for skill in skills.found}
+
+    async def open_skill(context: ToolContext, arguments: BaseModel) -> str:
+        asked = Open.model_validate(arguments.model_dump())
+        skill = known.get(asked.name)
+        if skill is None:
+            raise ToolError(f"There is no skill {asked.name!r}. The skills are: {', '.join(known)}.")
+        try:
+            if asked.file:
+                return _text(_inside(skill, asked.file))
+            body = _parts(_text(skill.folder / FILE))[1].strip()
+        except BadSkill as error:
+            raise ToolError(f"The skill {skill.name} cannot be opened: {error}.") from None
+        others = _others(skill)
+        return f"{body}\n\nIts other files, for skill_open: {', '.join(others)}" if others else body
+
+    return [Tool(*_OPEN, open_skill, idempotent=True)] if known else []
+
+
+def specs(skills: Skills) -> list[ToolSpec]:
+    """What a model is told of this tool."""
+    name, description, arguments = _OPEN
+    return [ToolSpec(name, description, schema(arguments))] if skills.found else []
+
+
+def _inside(skill: Skill, file: str) -> Path:
+    """A file of a skill, and no other one. Raises BadSkill."""
+    folder = skill.folder.resolve()
+    path = (folder / file).resolve()
+    if not path.is_relative_to(folder) or not path.is_file():
+        raise BadSkill(f"it has no file {file!r}")
+    return path
+
+
+def _others(skill: Skill) -> Sequence[str]:
+    files = (each for each in sorted(skill.folder.rglob("*")) if each.is_file() and each.name != FILE)
+    return [str(each.relative_to(skill.folder)) for each, _ in zip(files, range(MOST_FILES), strict=False)]
