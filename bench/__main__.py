@@ -8,7 +8,7 @@ import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench import background, compaction, turns
+from bench import background, compaction, finding, turns
 from bench.processes import Measured
 from tests.servers import Mosquitto
 
@@ -49,6 +49,14 @@ async def turn_figures(root: Path) -> list[Figure]:
         Figure("ratio 100,000 : 100", long / short, "", None, 1.2),
         Figure("turn, recall on, 100 messages before; CPU", recalled, "ms", floor),
         Figure("turn, recall on, 100,000 messages before; CPU", recalled_long, "ms", floor),
+    ]
+
+
+async def finding_figures(file: Path) -> list[Figure]:
+    found = await finding.cost(file)
+    return [
+        Figure("floor: six words among 100,000 messages, ranked by SQLite; CPU", found.plain, "ms"),
+        Figure("search for them; CPU", found.search, "ms", found.plain, 20.0),
     ]
 
 
@@ -111,6 +119,7 @@ async def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         figures = [*await start_figures(Path(folder)), *await turn_figures(Path(folder)), *await compaction_figures(Path(folder))]
         figures += await background_figures(Path(folder))
+        figures += await finding_figures(Path(folder) / "recall_long" / "data" / "clew.db")
     print(f"{platform.machine()}, Python {platform.python_version()}, {TURNS} turns each; medians")
     for figure in figures:
         print(figure.line())

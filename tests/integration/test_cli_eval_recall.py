@@ -92,6 +92,19 @@ def test_made_up_talk_is_put_around(tmp_path: Path) -> None:
     assert measured["together"]["recalled"]["all"]["questions"] == 3
 
 
+def test_talk_of_other_conversations_is_put_around(tmp_path: Path) -> None:
+    folder = written(tmp_path / "own")
+    code, out, _ = called(str(folder), "--among", "300", "--of", "sentences", "--json", cwd=tmp_path)
+    measured = json.loads(out)
+    assert code == 0
+    assert measured["together"]["questions"] == 4
+    assert measured["together"]["recalled"]["all"]["evidence"] > 0.5
+    (folder / "messages.jsonl").write_text(lines(each | {"conv": "one"} for each in messages()))
+    code, _, err = called(str(folder), "--among", "300", "--of", "sentences", cwd=tmp_path)
+    assert code == 2
+    assert "there is only one" in err
+
+
 def test_questions_are_answered_line_by_line(tmp_path: Path) -> None:  # P31 P32
     ask = {"op": "recall", "session_id": "new", "text": "In which berth does the Dufour lie?", "budget_chars": 400, "top_n": 1}
     asked = [*({"op": "message", **each} for each in messages()), {"op": "prepare"}, ask, {**ask, "session_id": "boat"}]

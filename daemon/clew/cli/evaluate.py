@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -195,11 +195,19 @@ def _print_texts(run: Run) -> None:
 @click.option("--budget", metavar="CHARS", type=click.IntRange(0, 100_000), help="Instead of budget_chars.")
 @click.option("--excerpts", type=click.IntRange(0, 100), help="Instead of max_excerpts.")
 @click.option("--among", type=click.IntRange(0, 10_000_000), default=0, help="Add so many made-up messages around them.")
+@click.option("--of", "kind", type=click.Choice(("words", "sentences")), default="words", show_default=True, help="What those are made of.")
 @config_option
 @json_option
 @asynchronous
 async def recall(
-    folder: Path | None, jsonl: bool, budget: int | None, excerpts: int | None, among: int, path: Path | None, as_json: bool
+    folder: Path | None,
+    jsonl: bool,
+    budget: int | None,
+    excerpts: int | None,
+    among: int,
+    kind: Literal["words", "sentences"],
+    path: Path | None,
+    as_json: bool,
 ) -> None:
     """Ask questions about earlier chats, and measure how much of what answers them recall brings back.
 
@@ -222,11 +230,13 @@ async def recall(
     remarks, questions = asking.read(folder)
     parts = list(asking.conversations(remarks, questions))
     figures = {}
-    if not among:
+    if among:
+        figures["together"] = asking.figures(await asking.asked_among(remarks, questions, limits, among, kind))
+    else:
         alone = [answer for part in parts for answer in await asking.asked(*part, limits)]
         figures["alone"] = asking.figures(alone)
-    if among or len(parts) > 1:
-        figures["together"] = asking.figures(await asking.asked(remarks, questions, limits, among))
+        if len(parts) > 1:
+            figures["together"] = asking.figures(await asking.asked(remarks, questions, limits))
     if as_json:
         print_json({"messages": len(remarks) + among, "budget_chars": limits.budget_chars, "max_excerpts": limits.max_excerpts} | figures)
         return

@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from clew.config import Recall
 from clew.errors import UsageError
-from clew.evaluation.crowd import crowd
+from clew.evaluation import crowd
 from clew.evaluation.remembered import Hit, Remark, Remembered
 
 COVERED = 0.8
@@ -136,16 +136,35 @@ def judged(question: Question, hits: Sequence[Hit], said: Mapping[str, Remark], 
     )
 
 
-async def asked(remarks: Sequence[Remark], questions: Sequence[Question], limits: Recall, among: int = 0) -> list[Answer]:
-    """Ask all of `questions` of one store that holds all of `remarks`, and so many messages of made-up talk around them."""
+async def asked(remarks: Sequence[Remark], questions: Sequence[Question], limits: Recall, around: Iterable[Remark] = ()) -> list[Answer]:
+    """Ask all of `questions` of one store that holds all of `remarks`, and made-up talk around them."""
     said = {remark.message_id: remark for remark in remarks}
     answers = []
     async with Remembered.opened() as store:
-        await store.add(chain(remarks, crowd(remarks, among)))
+        await store.add(chain(remarks, around))
         for question in questions:
             started = time.process_time()
             hits = await store.recall("", question.text, limits)
             answers.append(judged(question, hits, said, time.process_time() - started))
+    return answers
+
+
+async def asked_among(
+    remarks: Sequence[Remark], questions: Sequence[Question], limits: Recall, count: int, kind: crowd.Kind
+) -> list[Answer]:
+    """Ask all of `questions` in a store with `count` messages of made-up talk. One half of the conversations is asked among sentences of
+    the other half. Raises UsageError where there is one conversation only."""
+    if kind == "words":
+        return await asked(remarks, questions, limits, crowd.words(remarks, count))
+    names = list(dict.fromkeys(remark.conv for remark in remarks))
+    if len(names) < 2:
+        raise UsageError("Talk made of sentences takes those of other conversations: there is only one.")
+    answers: list[Answer] = []
+    for half in (names[: len(names) // 2], names[len(names) // 2 :]):
+        own = [remark for remark in remarks if remark.conv in half]
+        others = [remark for remark in remarks if remark.conv not in half]
+        about = [question for question in questions if question.conv in half]
+        answers += await asked(own, about, limits, crowd.sentences(own, others, count))
     return answers
 
 

@@ -99,7 +99,7 @@ class Remembered:
                 raise UsageError(f"The session {session} was stored already.", hint="All messages come in front of `prepare`.")
             self._sessions[session] = ours = f"s{len(self._sessions) + 1}"
             await self._store.import_session(self._export(ours, sorted(said, key=lambda remark: remark.seq)), said[0].at)
-        while await self._store.make_lanes():  # as it is done in the background of a daemon
+        while by_session and await self._store.make_lanes():  # as it is done in the background of a daemon
             pass
 
     def _export(self, session: str, said: list[Remark]) -> dict[str, object]:
