@@ -18,6 +18,10 @@ from clew.transport import Inbound
 from tests.unit.store_rows import NOW, accept, allow, claim, find, holding, inbound, opened, said, turn
 
 
+def test_migrations_are_numbered_without_gap_or_repetition() -> None:  # P2
+    assert [number for number, _ in migrations()] == list(range(1, len(migrations()) + 1))
+
+
 @pytest.mark.asyncio
 async def test_a_file_of_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:  # P2
     path = tmp_path / "clew.db"
