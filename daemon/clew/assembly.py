@@ -1,8 +1,10 @@
 """From the config to the parts of a process: transports, providers, people, the zone."""
 
+import importlib
 import os
 import pwd
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -11,11 +13,14 @@ from tzlocal import get_localzone_name
 
 from clew.clock import Time
 from clew.config import Config, TransportSection
+from clew.embedders import Embedder
+from clew.meaning import Meaning
 from clew.plugins import registry
 from clew.providers import Provider
 from clew.providers.auto import Automatic
 from clew.request import ToolSpec
 from clew.store import Person
+from clew.store.sqlite import SqliteStore
 from clew.tools import documents, notes, pages, schedules, sessions, skills
 from clew.transport import Transport
 
@@ -78,6 +83,38 @@ def build_provider(config: Config, name: str, model: str | None = None) -> Provi
     settings = section.settings.model_copy(update={"model": model}) if model else section.settings
     provider: Provider = registry("clew.providers")[section.kind].build(name, settings)
     return provider
+
+
+def embedder_of(config: Config) -> Embedder | None:
+    """What turns texts into vectors, None where the config names nothing. Nothing of it is imported then."""
+    chosen = config.embeddings
+    if chosen is None:
+        return None
+    section = config.providers.get(chosen.provider)
+    if section is None:
+        own: Embedder = importlib.import_module("clew.embedders.wordllama").WordLlama()
+        return own
+    settings: Any = section.settings
+    key = getattr(settings, "api_key", None)
+    base_url = settings.base_url if section.kind == "openai" else f"{settings.base_url.rstrip('/')}/v1"
+    endpoint = importlib.import_module("clew.embedders.endpoint").Endpoint
+    built: Embedder = endpoint(base_url, chosen.model or "", key.get_secret_value() if key else None, settings.timeouts.first_byte)
+    return built
+
+
+@asynccontextmanager
+async def meaning_of(config: Config, store: SqliteStore, time: Time) -> AsyncIterator[Meaning | None]:
+    """The vectors of what is said, None where the config names no model for them. Raises ConfigError where it cannot be had."""
+    embedder = embedder_of(config)
+    if embedder is None:
+        yield None
+        return
+    meaning = Meaning(store, embedder, config.secrets(), time)
+    try:
+        await meaning.prepare()
+        yield meaning
+    finally:
+        await meaning.close()
 
 
 def zone_name(config: Config) -> str:

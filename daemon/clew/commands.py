@@ -12,6 +12,7 @@ from clew.context.notes import Notes, ScopeKind
 from clew.context.redact import redact
 from clew.context.view import window
 from clew.errors import ClewError, StoreError
+from clew.meaning import Meaning
 from clew.messages import Message
 from clew.model_call import ModelCaller
 from clew.providers import Provider
@@ -52,6 +53,7 @@ class Rooms:
     providers: Sequence[Provider]
     caller: ModelCaller
     zone: str
+    meaning: Meaning | None = None
     stop: Stop = field(default_factory=Stop)
 
 
@@ -232,7 +234,7 @@ async def _recall(rooms: Rooms, claim: Claim, rest: str) -> Answer:
         return Answer(f"It is written so: {COMMANDS['/recall'].usage}")
     zone, scope = _zone(rooms, claim), await _scope(rooms, claim)
     today = datetime.fromtimestamp(claim.started, zone).date()
-    found = [each.candidate for each in await recall.search(rooms.store, scope, rest, limit=FOUND, today=today)]
+    found = [each.candidate for each in await recall.search(rooms.store, scope, rest, limit=FOUND, today=today, meaning=rooms.meaning)]
     lines = [
         f"{datetime.fromtimestamp(each.at, zone):%Y-%m-%d %H:%M} {each.speaker} in {each.chat}: {short(redact(each.text), LONGEST_LINE)}"
         for each in found

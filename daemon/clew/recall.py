@@ -11,12 +11,14 @@ from typing import Protocol
 import structlog
 
 from clew.config import Recall as Settings
-from clew.context.query import Query, query
+from clew.context.nearness import CANDIDATES, joined
+from clew.context.query import ENOUGH_TERMS, Query, query
 from clew.context.ranking import Scored, relevant
 from clew.context.recall import Excerpt, appendix, current_scores, excerpts, replaces
 from clew.context.repeats import without_repeats
 from clew.context.tokens import estimate
 from clew.errors import UsageError
+from clew.meaning import Meaning
 from clew.metrics import Metrics
 from clew.store import Found, PromptState, Scope
 from clew.store.notes import Where
@@ -79,10 +81,11 @@ class RecallProvider(Protocol):
 class IndexRecall:
     """The built-in recall, on the full-text index."""
 
-    def __init__(self, store: SqliteStore, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, store: SqliteStore, settings: Settings, metrics: Metrics, meaning: Meaning | None = None) -> None:
         self._store = store
         self._settings = settings
         self._metrics = metrics
+        self._meaning = meaning
 
     async def system_appendix(self, session: SessionView) -> Appendix:
         """The block for this turn, empty where nothing is relevant."""
@@ -104,7 +107,9 @@ class IndexRecall:
         def ask(frequency: Callable[[str], int], total: int) -> Query | None:
             return query(session.text, session.previous, session.names, frequency, total, today)
 
-        found = await self._store.search(scope, ask, DEPTH, members)
+        found = await self._store.search(scope, ask, _depth(self._meaning), members)
+        if found.query is not None and found.scored and relevant(found.query, found.scored[0].score):
+            found = await _with_meaning(found, _asked(session, found.query), self._meaning)
         gone = await self._gone(session, members) if found.scored else frozenset[str]()
         fresh = await asyncio.to_thread(self._quoted, found, session, gone)
         allowed = [excerpt for excerpt in shown if found.visible.issuperset(excerpt.ids)]
@@ -161,13 +166,38 @@ class Whose:
     zone: str | None = None
 
 
-async def search(store: SqliteStore, scope: Scope, text: str, *, limit: int, today: date | None = None) -> list[Scored]:
+async def search(
+    store: SqliteStore, scope: Scope, text: str, *, limit: int, today: date | None = None, meaning: Meaning | None = None
+) -> list[Scored]:
     """The messages that answer `text` best within `scope`, best first: the same engine and ranking as the appendix.
 
     Who searches wants to see what there is: the gate that keeps small talk from recalling anything does not apply.
     """
-    found = await store.search(scope, lambda frequency, total: query(text, (), (), frequency, total, today, sought=True), DEPTH)
+
+    def ask(frequency: Callable[[str], int], total: int) -> Query | None:
+        return query(text, (), (), frequency, total, today, sought=True)
+
+    found = await _with_meaning(await store.search(scope, ask, _depth(meaning)), text, meaning)
     return list(found.scored[:limit])
+
+
+def _depth(meaning: Meaning | None) -> int:
+    return DEPTH if meaning is None else CANDIDATES
+
+
+async def _with_meaning(found: Found, text: str, meaning: Meaning | None) -> Found:
+    """What was found by its words, ranked by its meaning too. Only what may be seen was found, and nothing else is asked for."""
+    if meaning is None or found.query is None or not found.scored:
+        return found
+    candidates = [each.candidate for each in found.scored]
+    near = await meaning.near(text, {each.speaker for each in candidates}, [each.id for each in candidates])
+    return replace(found, scored=tuple(joined(found.query, found.scored, near, DEPTH)))
+
+
+def _asked(session: SessionView, asked: Query) -> str:
+    """The words whose meaning is sought: a message with few of its own is understood with the one before it."""
+    before = session.previous[-1:] if len(asked.words) < ENOUGH_TERMS else ()
+    return "\n".join((*before, session.text))
 
 
 async def whose_words(store: SqliteStore, *, person: str | None = None, chat: str | None = None, session: str | None = None) -> Whose:

@@ -15,7 +15,7 @@ import structlog
 from clew import __version__, commands
 from clew.agent import Agent
 from clew.asking import Asking
-from clew.assembly import LOCAL, build_transport, owner_of, people_of, plugged, projects_of, sections, zone_name
+from clew.assembly import LOCAL, build_transport, meaning_of, owner_of, people_of, plugged, projects_of, sections, zone_name
 from clew.boundaries import Boundaries
 from clew.bus import Bus
 from clew.clock import Time, new_id
@@ -30,6 +30,7 @@ from clew.fitting import Fitting
 from clew.inbox import Door, access_line, decider, pairing_code
 from clew.library import Library, Watch
 from clew.lineup import Lineup, Lineups, made_of
+from clew.meaning import Meaning
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller
 from clew.outage import Outage
@@ -55,7 +56,7 @@ from clew.upkeep import Due, Upkeep
 log = structlog.get_logger()
 
 WELCOME = "I know you now. Write to me."
-FIXED = ("data_dir", "store", "http", "log")
+FIXED = ("data_dir", "store", "http", "log", "embeddings")
 """Keys of the config that take effect at a start only."""
 GRACE = 20.0
 """Seconds that running turns have to end when the daemon stops; those that do not are resumed at the next start."""
@@ -84,8 +85,11 @@ Serve = Callable[["Service"], AbstractAsyncContextManager[Listening]]
 class Service:
     """Everything of one process. Open it with `open`."""
 
-    def __init__(self, config: Config, store: SqliteStore, lineup: Lineup, lineups: Lineups, time: Time) -> None:
+    def __init__(
+        self, config: Config, store: SqliteStore, lineup: Lineup, lineups: Lineups, time: Time, meaning: Meaning | None = None
+    ) -> None:
         self.store = store
+        self.meaning = meaning
         self.time = time
         self.bus = Bus()
         self.metrics = Metrics()
@@ -133,14 +137,14 @@ class Service:
         self.watch = Watch(store, self.library, owner_of(config), config.docs.paths, self.time)
         noting = notes.tools(store) if agent.notes.enabled else []
         web = pages.tools(Fetcher(), self._reader)
-        own = [*sessions.tools(store), *schedules.tools(store), *documents.tools(self.passages), *web]
+        own = [*sessions.tools(store, self.meaning), *schedules.tools(store), *documents.tools(self.passages), *web]
         learnt = skills.read(agent.skills_dir)
         for name, fault in learnt.faults:
             log.warning("skill.left_out", skill=name, err=fault)
         self._own_tools = [*own, *noting, *skills.tools(learnt), *plugged("clew.tools")]
         tools = [*self._own_tools, *self.servers.tools()]
         self.tools = ToolRunner(tools, agent.approver, config.limits.tool_output_chars)
-        recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics)
+        recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics, self.meaning)
         specs = [tool.spec for tool in self.tools.tools.values()]
         self.prompter = Prompter(store, agent, recall, self.passages, specs, self.time, zone, learnt.text)
         self.compactor = Compactor(
@@ -192,7 +196,7 @@ class Service:
 
     def _work(self) -> Work:
         """What new turns are run with."""
-        rooms = commands.Rooms(self.store, self.compactor, self.threads, self.providers, self.caller, self.zone)
+        rooms = commands.Rooms(self.store, self.compactor, self.threads, self.providers, self.caller, self.zone, self.meaning)
         merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
         return Work(self.agent, self.runs, rooms, merging, self.config.limits.turns_at_once)
 
@@ -221,7 +225,8 @@ class Service:
             stack.push_async_callback(store.close)
             lineups = Lineups()
             stack.push_async_callback(lineups.close)
-            service = cls(config, store, await lineups.opened(config, time, provider), lineups, time)
+            meaning = await stack.enter_async_context(meaning_of(config, store, time))
+            service = cls(config, store, await lineups.opened(config, time, provider), lineups, time, meaning)
             await service._sync(config, service.scheduler)
             await service._recover()
             stack.push_async_callback(service.servers.close)
@@ -249,6 +254,7 @@ class Service:
         due = Due(lambda: self.compactor, lambda: self.watch) if remote else None
         self.upkeep = Upkeep(self.store, due, self.time, self.metrics)
         loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
+        loops |= {"meaning": self.meaning.run} if self.meaning else {}
         background = [self._spawn(name, run) for name, run in loops.items()]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)
         if remote:

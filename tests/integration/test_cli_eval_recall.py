@@ -52,10 +52,10 @@ def lines(rows: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def called(*args: str, stdin: str = "", cwd: Path) -> tuple[int, str, str]:
+def called(*args: str, stdin: str = "", cwd: Path, more: str = "") -> tuple[int, str, str]:
     """(exit code, what it printed, what it said on stderr)."""
     config = cwd / "clew.yaml"
-    config.write_text(f"data_dir: {cwd / 'data'}\n")
+    config.write_text(f"data_dir: {cwd / 'data'}\n{more}")
     command = [sys.executable, "-c", "from clew.cli import main; main()", "eval", "recall", *args, "--config", str(config)]
     ended = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=100, check=False)
     return ended.returncode, ended.stdout, ended.stderr
@@ -81,6 +81,25 @@ def test_the_table_says_the_same_and_nothing_of_the_text(tmp_path: Path) -> None
     assert [line.split()[:3] for line in out.splitlines() if line.startswith("all ")] == [["all", "3", "0.0"]] * 2
     assert "100.0 % without an answer" in out
     assert "Dufour" not in out + err
+
+
+def test_the_configured_embedding_model_takes_part(tmp_path: Path) -> None:  # P31
+    """The question shares its words with two messages, and its meaning with the later one of them."""
+    folder = written(tmp_path / "own")
+    said = {"admiral": "The Friday sitter in Laboe was painted.", "children": "The Friday sitter in Laboe looks after our children."}
+    remarks = [
+        {"conv": "one", "session_id": each, "message_id": each, "seq": 1, "speaker": "Eve", "ts": f"2026-03-1{day}T10:00Z", "text": text}
+        for day, (each, text) in enumerate(said.items())
+    ]
+    asked = {"qid": "q", "conv": "one", "text": "the Friday sitter in Laboe for my kids", "evidence": ["children"]}
+    (folder / "messages.jsonl").write_text(lines([*messages(), *remarks]))
+    (folder / "questions.jsonl").write_text(lines([asked]))
+    first = {}
+    for more in ("", "embeddings: {provider: wordllama}"):
+        code, out, err = called(str(folder), "--json", "--excerpts", "1", cwd=tmp_path, more=more)
+        assert (code, err) == (0, "")
+        first[more] = json.loads(out)["alone"]["recalled"]["all"]["first"]
+    assert list(first.values()) == [0.0, 1.0]
 
 
 def test_made_up_talk_is_put_around(tmp_path: Path) -> None:

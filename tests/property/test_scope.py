@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew import recall
-from clew.clock import new_id
+from clew.clock import Time, new_id
 from clew.config import Recall
+from clew.meaning import Meaning
 from clew.messages import Text
 from clew.metrics import Metrics
 from clew.recall import IndexRecall, SessionView
@@ -212,8 +213,25 @@ async def tools_see(store: SqliteStore, model: Model, asking: ToolContext, allow
         assert {identifier for identifier in ids if f"[{identifier}]" in opened_text} <= allowed
 
 
+class Alike:
+    """An embedding model that finds everything near to everything."""
+
+    version = "alike"
+
+    async def prepare(self) -> None:
+        return None
+
+    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+        return [b"\x7f\x01"] * len(texts)
+
+    async def close(self) -> None:
+        return None
+
+
 async def recall_sees(store: SqliteStore, chat: str, session: str, after: int, allowed: set[str]) -> None:
-    engine = IndexRecall(store, Recall(max_excerpts=100, budget_chars=100_000), Metrics())
+    meaning = Meaning(store, Alike(), (), Time())
+    await meaning.catch_up()
+    engine = IndexRecall(store, Recall(max_excerpts=100, budget_chars=100_000), Metrics(), meaning)
     for text in (NEEDLE, "What was said on 15 January 2027?"):  # by a word, and by nothing but the day
         view = SessionView(session, f"desk:{chat}", after, text, (), (), UTC, PromptState(), False, at=NOW + 86_400)
         block = await engine.system_appendix(view)
@@ -224,7 +242,8 @@ async def outside_of_a_session(store: SqliteStore, model: Model, name: str) -> N
     """What `clew session search --person` and `--chat` find."""
 
     async def found(scope: Scope) -> set[str]:
-        return {each.candidate.id for each in await recall.search(store, scope, NEEDLE, limit=100)}
+        meaning = Meaning(store, Alike(), (), Time())
+        return {each.candidate.id for each in await recall.search(store, scope, NEEDLE, limit=100, meaning=meaning)}
 
     assert await found(await store.scope_for(address=f"desk:{name}")) == {line.id for line in model.lines if model.may_see(name, line)}
     if name in PEOPLE:

@@ -4,14 +4,16 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from clew.cli.options import asynchronous, config_option, json_option, log_to_stderr, settings
 from clew.cli.output import harmless, plural, print_json, print_table
 from clew.cli.reading import reading
+from clew.clock import Time
 from clew.config import Config, Recall
 from clew.errors import ClewError, UsageError
 from clew.evaluation import transcript as transcripts
@@ -21,6 +23,9 @@ from clew.evaluation.plot import plot
 from clew.evaluation.replay import Run, replay
 from clew.evaluation.transcript import Transcript
 from clew.providers import Provider
+
+if TYPE_CHECKING:
+    from clew.evaluation.remembered import MeaningOf
 
 TITLES = {"alone": "EACH ALONE", "together": "ALL TOGETHER"}
 COLUMNS = (1, 5, 20)
@@ -213,14 +218,16 @@ async def recall(
 
     DIR holds messages.jsonl and questions.jsonl. Each conversation is asked alone, then all of them in one store; with --among only so.
     """
-    from clew.evaluation import questions as asking  # only now: it brings the store with it
+    from clew.assembly import meaning_of  # only now: they bring the store with them
+    from clew.evaluation import questions as asking
 
     if (folder is None) is not jsonl:
         raise UsageError("Name a folder, or --jsonl.")
     config = settings(path)
     log_to_stderr(config, "error")
+    meant = partial(meaning_of, config, time=Time())
     if folder is None:
-        await _answer_lines()
+        await _answer_lines(meant)
         return
     own = config.agent.recall
     limits = Recall(
@@ -231,12 +238,12 @@ async def recall(
     parts = list(asking.conversations(remarks, questions))
     figures = {}
     if among:
-        figures["together"] = asking.figures(await asking.asked_among(remarks, questions, limits, among, kind))
+        figures["together"] = asking.figures(await asking.asked_among(remarks, questions, limits, among, kind, meant))
     else:
-        alone = [answer for part in parts for answer in await asking.asked(*part, limits)]
+        alone = [answer for part in parts for answer in await asking.asked(*part, limits, meaning_of=meant)]
         figures["alone"] = asking.figures(alone)
         if len(parts) > 1:
-            figures["together"] = asking.figures(await asking.asked(remarks, questions, limits))
+            figures["together"] = asking.figures(await asking.asked(remarks, questions, limits, meaning_of=meant))
     if as_json:
         print_json({"messages": len(remarks) + among, "budget_chars": limits.budget_chars, "max_excerpts": limits.max_excerpts} | figures)
         return
@@ -245,12 +252,12 @@ async def recall(
         _print_recalled(TITLES[mode], each)
 
 
-async def _answer_lines() -> None:
+async def _answer_lines(meaning_of: "MeaningOf") -> None:
     """Messages, then questions, a JSON object each, on stdin; an answer to each question on stdout."""
     from clew.evaluation.questions import line
     from clew.evaluation.remembered import Asked, Remark, Remembered
 
-    async with Remembered.opened() as store:
+    async with Remembered.opened(meaning_of) as store:
         waiting = []
         for number, raw in enumerate(sys.stdin, 1):
             asked = line(raw, Asked, f"line {number}")

@@ -28,11 +28,15 @@ NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("store",), ("sqlite",)),
     (("sessions", "reset"), ("never",)),
     (("sessions", "retention"), ("forever",)),
-    (("embeddings",), (None,)),
     (("transcriber",), (None,)),
     (("budgets",), ({},)),
 )
 """Keys whose feature is not there yet, and the values that they may have until then. `*` stands for each list item."""
+
+EMBEDDING_KINDS = ("openai", "ollama")
+"""Kinds of providers whose servers have `/embeddings`."""
+OWN_WEIGHTS = "wordllama"
+"""What `embeddings.provider` may be that is no provider."""
 
 ALWAYS_THERE = "terminal"
 """The transport that may lack a section: it is reached through the daemon's socket."""
@@ -133,6 +137,26 @@ def _providers(data: dict[str, Any]) -> Iterator[Fault]:
             yield Fault(path, f"there is no provider of this name; there are: {there}", _nearest(name, allowed))
 
 
+def _embeddings(data: dict[str, Any]) -> Iterator[Fault]:
+    chosen = _at(data, "embeddings", default={})
+    name = _at(chosen, "provider")
+    if not isinstance(name, str):
+        return
+    sections = data.get("providers")
+    known = [*(sections if isinstance(sections, dict) else ()), OWN_WEIGHTS]
+    if name == OWN_WEIGHTS:
+        if _at(chosen, "model") is not None:
+            yield Fault(("embeddings", "model"), f"{OWN_WEIGHTS} has one model, which needs no name here")
+        return
+    if name not in known:
+        yield Fault(("embeddings", "provider"), f"there is no provider of this name; there are: {', '.join(known)}", _nearest(name, known))
+    elif (kind := _at(data, "providers", name, "kind", default=name)) not in EMBEDDING_KINDS:
+        kinds = " or ".join(EMBEDDING_KINDS)
+        yield Fault(("embeddings", "provider"), f"a provider of kind {kind} has no embeddings; name one of kind {kinds}, or {OWN_WEIGHTS}")
+    elif not _at(chosen, "model"):
+        yield Fault(("embeddings",), "needs the model's name, for instance model: nomic-embed-text")
+
+
 def _identities(data: dict[str, Any]) -> Iterator[Fault]:
     owners: dict[str, str] = {}
     for person, section in _entries(data, "people"):
@@ -196,6 +220,7 @@ _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Fault]], ...] = (
     _compression,
     _http,
     _providers,
+    _embeddings,
     _identities,
     _projects,
     _names,

@@ -290,6 +290,14 @@ class Job(Settings):
     overlap: Literal["skip", "queue"] = "skip"
 
 
+class Embeddings(Settings):
+    """What turns texts into vectors, so that they are found by their meaning too. `provider`: a section of `providers` whose server has
+    `/embeddings` (kind openai or ollama), with the `model` there; or `wordllama`, the weights of the package of that name, without one."""
+
+    provider: Name
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
 class Docs(Settings):
     """Documents: watched files and folders. `budget_chars` counts code points of the passages in a prompt."""
 
@@ -353,7 +361,7 @@ class Config(Settings):
     sessions: Sessions = Sessions()
     transports: Mapping[str, TransportSection] = {}
     schedule: Annotated[tuple[Job, ...], Field(max_length=1000)] = ()
-    embeddings: Mapping[str, JsonValue] | None = None
+    embeddings: Embeddings | None = None
     transcriber: Mapping[str, JsonValue] | None = None
     docs: Docs = Docs()
     mcp_servers: Mapping[ServerName, McpServer] = {}

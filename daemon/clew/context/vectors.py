@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Sequence
 from operator import mul
+
+from clew.context.redact import redact
 
 MOST_DIMENSIONS = 8192
 """More than any model in use gives."""
@@ -23,6 +26,16 @@ def quantised(values: Iterable[float]) -> bytes:
     if largest == 0:
         return b""
     return bytes(round(number / largest * _LARGEST) & 0xFF for number in numbers)
+
+
+def embeddable(text: str, names: Collection[str], known: Collection[str] = ()) -> str:
+    """What of a text is turned into a vector: all of it, without credentials, without `known` secrets, and without the names of those who
+    speak (`names`), which say nothing of what it is about. On public two-person chats the names cost 0.8 points of evidence recall."""
+    words = sorted({word for name in names for word in name.split()}, key=lambda word: (-len(word), word))
+    plain = redact(text, known)
+    if not words:
+        return plain
+    return re.sub(rf"(?<!\w)(?:{'|'.join(map(re.escape, words))})(?:['’]s)?(?!\w)", " ", plain)
 
 
 def similarities(one: bytes, others: Sequence[bytes]) -> list[float]:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError
 from clew.config import Recall
 from clew.errors import UsageError
 from clew.evaluation import crowd
-from clew.evaluation.remembered import Hit, Remark, Remembered
+from clew.evaluation.remembered import Hit, MeaningOf, Remark, Remembered, nothing
 
 COVERED = 0.8
 """Share of a message's words that must stand in an excerpt for the message to count as brought back …"""
@@ -136,11 +136,13 @@ def judged(question: Question, hits: Sequence[Hit], said: Mapping[str, Remark], 
     )
 
 
-async def asked(remarks: Sequence[Remark], questions: Sequence[Question], limits: Recall, around: Iterable[Remark] = ()) -> list[Answer]:
+async def asked(
+    remarks: Sequence[Remark], questions: Sequence[Question], limits: Recall, around: Iterable[Remark] = (), meaning_of: MeaningOf = nothing
+) -> list[Answer]:
     """Ask all of `questions` of one store that holds all of `remarks`, and made-up talk around them."""
     said = {remark.message_id: remark for remark in remarks}
     answers = []
-    async with Remembered.opened() as store:
+    async with Remembered.opened(meaning_of) as store:
         await store.add(chain(remarks, around))
         for question in questions:
             started = time.process_time()
@@ -150,12 +152,17 @@ async def asked(remarks: Sequence[Remark], questions: Sequence[Question], limits
 
 
 async def asked_among(
-    remarks: Sequence[Remark], questions: Sequence[Question], limits: Recall, count: int, kind: crowd.Kind
+    remarks: Sequence[Remark],
+    questions: Sequence[Question],
+    limits: Recall,
+    count: int,
+    kind: crowd.Kind,
+    meaning_of: MeaningOf = nothing,
 ) -> list[Answer]:
     """Ask all of `questions` in a store with `count` messages of made-up talk. One half of the conversations is asked among sentences of
     the other half. Raises UsageError where there is one conversation only."""
     if kind == "words":
-        return await asked(remarks, questions, limits, crowd.words(remarks, count))
+        return await asked(remarks, questions, limits, crowd.words(remarks, count), meaning_of)
     names = list(dict.fromkeys(remark.conv for remark in remarks))
     if len(names) < 2:
         raise UsageError("Talk made of sentences takes those of other conversations: there is only one.")
@@ -164,7 +171,7 @@ async def asked_among(
         own = [remark for remark in remarks if remark.conv in half]
         others = [remark for remark in remarks if remark.conv not in half]
         about = [question for question in questions if question.conv in half]
-        answers += await asked(own, about, limits, crowd.sentences(own, others, count))
+        answers += await asked(own, about, limits, crowd.sentences(own, others, count), meaning_of)
     return answers
 
 

@@ -2,8 +2,8 @@
 
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, BaseModel, Field, NaiveDatetime
 
 from clew.config import Recall as Settings
 from clew.errors import UsageError
+from clew.meaning import Meaning
 from clew.metrics import Metrics
 from clew.recall import IndexRecall, SessionView
 from clew.store import Person, PromptState
@@ -22,6 +23,14 @@ from clew.transport import Address, Inbound
 YOU = Person("you", "owner", None, ("eval:you",))
 """Whose chats they are."""
 CHAT = Address("eval", "you")
+
+
+MeaningOf = Callable[[SqliteStore], AbstractAsyncContextManager[Meaning | None]]
+
+
+def nothing(store: SqliteStore) -> AbstractAsyncContextManager[None]:
+    """No embedding model."""
+    return nullcontext()
 
 
 class Remark(BaseModel):
@@ -68,24 +77,26 @@ class Hit:
 class Remembered:
     """A person's sessions in a store, and what recall finds of them."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: SqliteStore, meaning: Meaning | None = None) -> None:
         self._store = store
+        self._meaning = meaning
         self._names: dict[str, str] = {}  # ours to theirs
         self._sessions: dict[str, str] = {}  # theirs to ours
         self._fresh = ""
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls) -> AsyncIterator["Remembered"]:
-        """In a temporary folder, removed at the end."""
+    async def opened(cls, meaning_of: MeaningOf = nothing) -> AsyncIterator["Remembered"]:
+        """In a temporary folder, removed at the end. meaning_of: gives what is known of a store's texts by their meaning."""
         now = datetime.now(UTC).timestamp()
         with tempfile.TemporaryDirectory(prefix="clew-recall-") as folder:
             store = await SqliteStore.open(Path(folder) / "clew.db", now)
             try:
                 await store.sync({YOU.id: YOU}, None, (), now)
-                one = cls(store)
-                one._fresh = await store.open_chat(Inbound("", CHAT, YOU.id, ""), YOU.id, now)
-                yield one
+                async with meaning_of(store) as meaning:
+                    one = cls(store, meaning)
+                    one._fresh = await store.open_chat(Inbound("", CHAT, YOU.id, ""), YOU.id, now)
+                    yield one
             finally:
                 await store.close()
 
@@ -101,6 +112,8 @@ class Remembered:
             await self._store.import_session(self._export(ours, sorted(said, key=lambda remark: remark.seq)), said[0].at)
         while by_session and await self._store.make_lanes():  # as it is done in the background of a daemon
             pass
+        if self._meaning is not None:
+            await self._meaning.catch_up()
 
     def _export(self, session: str, said: list[Remark]) -> dict[str, object]:
         messages = []
@@ -126,7 +139,7 @@ class Remembered:
 
     async def recall(self, session: str, text: str, limits: Settings) -> list[Hit]:
         """What a turn of `session` (a new one where it is unknown) would be given for `text`, best first."""
-        recall = IndexRecall(self._store, limits, Metrics())
+        recall = IndexRecall(self._store, limits, Metrics(), self._meaning)
         ours = self._sessions.get(session, self._fresh)
         now = datetime.now(UTC).timestamp()
         block = await recall.system_appendix(SessionView(ours, str(CHAT), 0, text, (), (), UTC, PromptState(), keep=False, at=now))

@@ -133,6 +133,10 @@ class Database:
         except sqlite3.Error as error:
             raise _for_people(error) from error
 
+    async def everywhere(self, run: Callable[[sqlite3.Connection], T]) -> list[T]:
+        """What `run` makes of each connection: functions and extensions are theirs alone."""
+        return [await _run(connection, run) for connection in self._all]
+
     async def checkpoint(self) -> None:
         """Write the log back into the file and empty it, the readers held for that moment: while one of them reads, it only grows."""
         held = [await self._readers.get() for _ in range(READERS)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from clew.messages import Usage
-from clew.store import lanes, transcript, turns
+from clew.store import lanes, transcript, turns, vectors
 from clew.store.indexing import Indexer
 
 
@@ -61,7 +61,7 @@ def check(db: sqlite3.Connection, index: Indexer) -> list[str]:
     except sqlite3.DatabaseError as error:
         return [str(error)]
     try:
-        return problems or _index_problems(db, index)
+        return problems or [*_index_problems(db, index), *vectors.problems(db)]
     except sqlite3.DatabaseError as error:
         return [f"the search index is malformed: {error}"]
 

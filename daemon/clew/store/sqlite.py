@@ -74,6 +74,7 @@ from clew.store.notes import scopes as note_scopes
 from clew.store.notes.door import NotesDoor
 from clew.store.port import Store
 from clew.store.prefix_cache import LIMIT, PrefixCache
+from clew.store.vectors import Vectors
 from clew.transport import Address, Delivery, Inbound, Receipt
 
 LONGEST_LOG = 16 * 2**20
@@ -86,7 +87,7 @@ class SqliteStore(Store):
     """One file. Open it with `open`, close it with `close` (its connections live in threads).
 
     arrivals: there may be a turn to claim. jobs_changed: somebody changed a job. deliveries: by transport, there may be something to send.
-    notes, documents: their verbs.
+    notes, documents, vectors: their verbs.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer, known: Collection[str] = ()) -> None:
@@ -96,6 +97,7 @@ class SqliteStore(Store):
         self._known = frozenset(known)
         self.notes = NotesDoor(database, self._known)
         self.documents = DocumentsDoor(database, index, self._known)
+        self.vectors = Vectors(database)
         self._prefixes = PrefixCache()
         self._any = Changes()
         self.arrivals = Changes()

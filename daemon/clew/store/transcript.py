@@ -20,6 +20,11 @@ REBUILDING = "rebuilding"
 """The row of `meta` that says how far that came: up to which message."""
 LONGEST_NAME = 100
 """Characters of a speaker's name that are indexed."""
+_FOLLOWED = (
+    "UPDATE meta SET value = json_set(value, '$.done', min(value ->> '$.done', (SELECT coalesce(max(number), 0) FROM messages)))"
+    " WHERE key = 'vectors' AND json_valid(value)"
+)
+"""After messages were deleted: a number that is free again will be another message's, which lacks its vector, see `vectors`."""
 COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
 REMEMBERED, REMEMBERED_CHARS = 2048, 2_000
 """So many rows, of so many characters at most, are not read anew: a session's window is the same from turn to turn but for its end."""
@@ -157,6 +162,7 @@ def forget(db: sqlite3.Connection, session: str) -> int:
             "UPDATE meta SET value = json_set(value, '$.done', min(?, (SELECT coalesce(max(number), 0) FROM messages))) WHERE key = ?",
             (built, REBUILDING),
         )
+    db.execute(_FOLLOWED)
     return len(rows)
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from clew import recall
 from clew.context.ranking import Candidate
 from clew.context.redact import redact
+from clew.meaning import Meaning
 from clew.request import ToolSpec
 from clew.store.sqlite import SqliteStore
 from clew.tools import Tool, ToolContext, ToolError, schema
@@ -53,14 +54,19 @@ _OPEN: _Declared = (
 _TIME: _Declared = ("current_time", "The date and time now, in the person's time zone.", Nothing)
 
 
-def tools(store: SqliteStore) -> list[Tool]:
-    """session_search, session_open and current_time."""
+def tools(store: SqliteStore, meaning: Meaning | None = None) -> list[Tool]:
+    """session_search, session_open and current_time. meaning: what texts mean, where that is known."""
 
     async def search(context: ToolContext, arguments: BaseModel) -> str:
         asked = Search.model_validate(arguments.model_dump())
         scope = await store.scope_for(session=(context.session, context.address, context.after_seq))
         found = await recall.search(
-            store, scope, asked.query, limit=asked.limit, today=datetime.fromtimestamp(context.now, context.zone).date()
+            store,
+            scope,
+            asked.query,
+            limit=asked.limit,
+            today=datetime.fromtimestamp(context.now, context.zone).date(),
+            meaning=meaning,
         )
         if not found:
             return "Nothing was found."

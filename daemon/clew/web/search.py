@@ -67,7 +67,8 @@ class Search:
         if asked.person is not None and not whose.scope.chats:
             await known(self._service.config, self._store, asked.person)
         today = datetime.fromtimestamp(self._service.time.wall(), ZoneInfo(whose.zone or self._service.zone)).date()
-        found = await recall.search(self._store, whose.scope, asked.query, limit=asked.limit, today=today)
+        meaning = self._service.meaning
+        found = await recall.search(self._store, whose.scope, asked.query, limit=asked.limit, today=today, meaning=meaning)
         return {"messages": [plain(each.candidate) | {"score": each.score, "why": each.why} for each in found]}
 
     async def recalled(self, call: Call) -> Any:

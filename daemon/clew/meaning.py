@@ -1,0 +1,134 @@
+"""What messages mean, as vectors: made behind the talk, asked for when something is looked for."""
+
+import asyncio
+import random
+from collections.abc import Collection, Sequence
+
+import structlog
+
+from clew.clock import Time
+from clew.context.vectors import embeddable
+from clew.embedders import BATCH, Embedder
+from clew.providers import RETRYABLE, ErrorKind, ProviderError, backoff
+from clew.store.sqlite import SqliteStore
+from clew.store.vectors import Unembedded
+from clew.supervise import unless_lasting
+
+log = structlog.get_logger()
+
+PATIENCE = 1.0
+"""Seconds that a reply waits for the vector of its question; then it is looked for by its words alone."""
+REST = 30.0
+"""Seconds for which it is not tried again after that, so that a server which is down does not hold up every reply."""
+EVERY = 60.0
+"""Seconds between two looks for messages without a vector, if nothing happens in between."""
+LONGEST_WAIT = 600.0
+REFUSED: frozenset[ErrorKind] = frozenset({"invalid", "overflow"})
+"""Kinds of errors that may lie in a text."""
+HARMLESS = "hello"
+
+
+class Meaning:
+    """Of one embedding model.
+
+    known: secrets of this installation, which no model gets. Nothing that is said waits for it: a message is stored, answered, and embedded
+    then.
+    """
+
+    def __init__(self, store: SqliteStore, embedder: Embedder, known: Collection[str], time: Time) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._known = frozenset(known)
+        self._time = time
+        self._resting_until = 0.0
+        self._by_extension = False
+
+    async def prepare(self) -> None:
+        """Load what is needed. Raises ConfigError."""
+        await self._embedder.prepare()
+        self._by_extension = await self._store.vectors.prepare()
+
+    async def close(self) -> None:
+        await self._embedder.close()
+
+    async def run(self) -> None:
+        """Embed what has no vector yet, the oldest first, for ever."""
+        if not self._by_extension:
+            log.info("vectors.compared_in_python", reason="sqlite-vec is not installed, or this Python's sqlite3 loads no extensions")
+        failures = 0
+        while True:
+            seen, begun, more = self._store.version, self._time.steady(), False
+            with unless_lasting():
+                try:
+                    more = await self._some()
+                    failures = 0
+                except ProviderError as error:
+                    failures += 1
+                    await asyncio.sleep(_waited(error, failures))
+                    continue
+            if more:
+                await asyncio.sleep(self._time.steady() - begun)  # what people say comes in between
+            else:
+                await self._store.changed(seen, EVERY)
+
+    async def catch_up(self) -> None:
+        """Embed everything that has no vector yet. Raises ProviderError."""
+        while await self._some():
+            pass
+
+    async def near(self, text: str, names: Collection[str], ids: Sequence[str]) -> dict[str, float]:
+        """How near to `text` the messages of these ids are (cosine), as far as they have a vector; none where the model does not answer
+        within `PATIENCE`. names: of those who speak there."""
+        if self._time.steady() < self._resting_until:
+            return {}
+        try:
+            async with asyncio.timeout(PATIENCE):
+                [vector] = await self._embedder.embed([embeddable(text, names, self._known)])
+        except (TimeoutError, ProviderError) as error:
+            self._resting_until = self._time.steady() + REST
+            kind = error.kind if isinstance(error, ProviderError) else "stall"
+            log.warning("recall.by_words_alone", kind=kind, err=str(error) or f"no vector within {PATIENCE:g} s", rest=REST)
+            return {}
+        return await self._store.vectors.near(self._embedder.version, vector, ids) if vector else {}
+
+    async def _some(self) -> bool:
+        """Embed a few messages. Returns whether there were any."""
+        version = self._embedder.version
+        waiting = await self._store.vectors.waiting(version, BATCH)
+        if not waiting:
+            return False
+        texts = await asyncio.to_thread(self._texts, waiting)
+        vectors = await self._embedded(texts)
+        if not await self._store.vectors.add(version, list(zip(waiting, vectors, strict=True))):
+            log.warning("embedding.begun_anew", reason="the model's vectors have another length than before")
+        return True
+
+    def _texts(self, waiting: Sequence[Unembedded]) -> list[str]:
+        return [embeddable(each.text, each.names, self._known) for each in waiting]
+
+    async def _embedded(self, texts: Sequence[str]) -> list[bytes]:
+        """The vectors of texts, empty for one that the model refuses whatever stands beside it."""
+        try:
+            return await self._embedder.embed(texts)
+        except ProviderError as error:
+            if error.kind not in REFUSED:
+                raise
+        await self._embedder.embed([HARMLESS])  # fails where the model takes nothing at all
+        return [await self._alone(text) for text in texts]
+
+    async def _alone(self, text: str) -> bytes:
+        try:
+            return (await self._embedder.embed([text]))[0]
+        except ProviderError as error:
+            if error.kind not in REFUSED:
+                raise
+            log.warning("embedding.refused", kind=error.kind, err=str(error))
+            return b""
+
+
+def _waited(error: ProviderError, failures: int) -> float:
+    """Seconds until the next try."""
+    wait = backoff(failures, error.retry_after, random.random(), base=1.0, cap=LONGEST_WAIT)  # noqa: S311 - jitter
+    wait = wait if error.kind in RETRYABLE else LONGEST_WAIT
+    log.warning("embedding.failed", kind=error.kind, err=str(error), wait=round(wait, 1))
+    return wait

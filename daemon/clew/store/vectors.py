@@ -1,0 +1,176 @@
+"""Vectors of messages: of one model at a time, in the order of the rows, gone with their message.
+
+They lie in a plain table, so that a clew without the extension can read and delete them. sqlite-vec compares them where this Python's
+SQLite can load extensions; else the same is done in Python, in about twenty microseconds a vector instead of one.
+"""
+
+import importlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from clew.context.vectors import similarities
+from clew.messages import blocks_from_json, readable_blocks
+from clew.store import transcript
+from clew.store.damage import readable
+from clew.store.database import Database
+
+STATE = "vectors"
+"""The row of `meta` that says of which model the vectors are, how long, and up to which message there are all. `transcript.forget` keeps
+it true."""
+NEAR = 40
+"""Messages on each side of one whose speakers' names are known to it."""
+_STANDS = "id NOT IN (SELECT message FROM retractions)"
+"""What was taken back goes to no model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """A message without a vector. names: of those who speak around it."""
+
+    number: int
+    id: str
+    text: str
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    version: str = ""
+    length: int = 0
+    done: int = 0
+
+
+class Vectors:
+    """The verbs, one transaction each."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._extension = False
+
+    async def prepare(self) -> bool:
+        """Use sqlite-vec from now on, where it can be loaded. Returns whether it can."""
+        self._extension = all(await self._db.everywhere(prepare))
+        return self._extension
+
+    async def waiting(self, version: str, limit: int) -> tuple[Unembedded, ...]:
+        return await self._db.read(waiting, version, limit)
+
+    async def add(self, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> bool:
+        return await self._db.write_relaxed(add, version, vectors)
+
+    async def near(self, version: str, vector: bytes, ids: Sequence[str]) -> dict[str, float]:
+        return await self._db.read(near, version, vector, ids, self._extension)
+
+
+def prepare(db: sqlite3.Connection) -> bool:
+    """Let a connection compare vectors by sqlite-vec. Returns whether it can."""
+    if not hasattr(db, "enable_load_extension"):
+        return False
+    try:
+        extension = importlib.import_module("sqlite_vec")
+        db.enable_load_extension(True)
+        try:
+            extension.load(db)
+        finally:
+            db.enable_load_extension(False)
+    except (ImportError, sqlite3.Error):
+        return False
+    return True
+
+
+def waiting(db: sqlite3.Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
+    """The next messages, in the order of their rows, that lack a vector of a model; at most so many."""
+    state = _state(db)
+    done = min(state.done, _newest(db)) if state.version == version else 0
+    rows = db.execute(
+        f"SELECT number, id, iif({_STANDS}, blocks, '[]'), session, seq FROM messages WHERE number > ? ORDER BY number LIMIT ?",
+        (done, limit),
+    )
+    return tuple(Unembedded(number, id, _text(blocks), _names(db, session, seq)) for number, id, blocks, session, seq in rows.fetchall())
+
+
+def add(db: sqlite3.Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> bool:
+    """Write the vectors of messages that `waiting` gave. Those of another model go first. Where they have another length than the same
+    model's before, all go, for it is begun anew, and False is returned. A message that is gone by now gets none."""
+    state = _state(db)
+    if state.version != version:
+        db.execute("DELETE FROM vectors")
+        state = _State(version)
+    lengths = {len(vector) for _, vector in vectors if vector} | {state.length} - {0}
+    if len(lengths) > 1:
+        db.execute("DELETE FROM vectors")
+        _save(db, _State(version))
+        return False
+    db.executemany(
+        f"INSERT OR REPLACE INTO vectors (message, vector) SELECT number, iif({_STANDS}, ?, x'') FROM messages WHERE number = ? AND id = ?",
+        [(vector, each.number, each.id) for each, vector in vectors],
+    )
+    done = max((each.number for each, _ in vectors), default=state.done)
+    _save(db, _State(version, max(lengths, default=0), min(done, _newest(db))))
+    return True
+
+
+def near(db: sqlite3.Connection, version: str, vector: bytes, ids: Sequence[str], extension: bool = False) -> dict[str, float]:
+    """Of these messages that have a vector of this model, by id, the cosine of its angle to `vector`. extension: sqlite-vec is loaded."""
+    state = _state(db)
+    if (state.version, state.length) != (version, len(vector)):
+        return {}
+    told = "1 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector))" if extension else "v.vector"
+    rows = db.execute(
+        f"SELECT m.id, {told} FROM json_each(:ids) AS wanted CROSS JOIN messages AS m ON m.id = wanted.value"
+        " CROSS JOIN vectors AS v ON v.message = m.number WHERE length(v.vector) = :length",
+        {"vector": vector, "ids": json.dumps(ids), "length": state.length},
+    ).fetchall()
+    found = [identifier for identifier, _ in rows]
+    cosines = [each for _, each in rows] if extension else similarities(vector, [each for _, each in rows])
+    return dict(zip(found, cosines, strict=True))
+
+
+def problems(db: sqlite3.Connection) -> list[str]:
+    """What is wrong with the vectors, in words."""
+    state = _state(db)
+    questions = (
+        (
+            "vectors have no message",
+            "SELECT count(*) FROM vectors WHERE message NOT IN (SELECT number FROM messages)",
+        ),
+        ("vectors have another length than the others", f"SELECT count(*) FROM vectors WHERE length(vector) NOT IN (0, {state.length})"),
+        (
+            "messages lack their vectors",
+            f"SELECT count(*) FROM messages WHERE number <= {state.done} AND number NOT IN (SELECT message FROM vectors)",
+        ),
+    )
+    return [f"{count} {words}" for words, question in questions if (count := db.execute(question).fetchone()[0])]
+
+
+def _text(blocks: str) -> str:
+    try:
+        return transcript.searchable(blocks_from_json(blocks))
+    except ValueError:
+        return transcript.searchable(readable_blocks(blocks))
+
+
+def _names(db: sqlite3.Connection, session: str, seq: int) -> frozenset[str]:
+    rows = db.execute(
+        "SELECT DISTINCT sender_name FROM messages WHERE session = ? AND seq BETWEEN ? AND ? AND sender_name != ''",
+        (session, seq - NEAR, seq + NEAR),
+    )
+    return frozenset(name for (name,) in rows)
+
+
+def _newest(db: sqlite3.Connection) -> int:
+    return int(db.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()[0])
+
+
+def _state(db: sqlite3.Connection) -> _State:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (STATE,)).fetchone()
+    match readable(row[0], {}) if row else {}:
+        case {"version": str(version), "length": int(length), "done": int(done)}:
+            return _State(version, length, done)
+    return _State()
+
+
+def _save(db: sqlite3.Connection, state: _State) -> None:
+    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (STATE, json.dumps(asdict(state))))
