@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "outbox": ("outbox", "Replies that wait to be sent or could not be."),
     "db": ("db", "Look after the database."),
     "eval": ("evaluate", "Measure how well clew keeps what matters."),
+    "mcp": ("mcp", "Serve one person's conversations, notes and jobs to programs that speak MCP."),
     "version": ("version", "Print the version."),
 }
 """Name of each command → (its module, what it does)."""
