@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import json
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,8 +91,11 @@ async def test_nothing_is_confirmed_before_it_is_stored(platform: TelegramEmulat
     inbox = Inbox()
     inbox.stuck = True
     platform.say("hello")
-    async with running(platform, inbox):
+    async with running(platform, inbox) as transport:
         await inbox.until(lambda: bool(inbox.batches))
+        for number in range(20):  # time enough for another poll
+            await sent(transport, delivery(transport, f"meanwhile {number}"))
+        assert platform.polls == [None]
     assert (platform.confirmed, inbox.stored_cursor) == (0, None)
     inbox.stuck = False
     async with running(platform, inbox):
@@ -430,10 +436,13 @@ async def test_drafts_come_at_their_rate_and_the_reply_after_the_last(platform: 
             await transport.hint(Address("telegram", "11"), Preview("turn1", "x" * length, "x"))
         await platform.until(lambda: "sendMessageDraft" in {method for method, _ in platform.calls})
         sending = asyncio.create_task(transport.send(delivery(transport, "x" * 60)))
+        for number in range(20):  # time enough for the reply
+            await sent(transport, delivery(transport, f"meanwhile {number}", chat="12"))
+        assert platform.texts(11) == []
         gate.set()
         assert isinstance(await sending, Sent)
-        methods = [method for method, _ in platform.calls if method.startswith("send")]
-        assert methods == ["sendMessageDraft", "sendMessage"]
+        assert platform.texts(11) == ["x" * 60]
+        assert [method for method, _ in platform.calls].count("sendMessageDraft") == 1
 
 
 @pytest.mark.parametrize("fault", [telegram.too_many(5), telegram.drops, telegram.refuses(404, "Not Found"), telegram.answers(502)])
@@ -469,6 +478,22 @@ async def test_the_doctor_asks_telegram(platform: TelegramEmulator) -> None:
     await platform.down()
     (silent,) = await found()
     assert "no connection to Telegram" in silent
+
+
+@pytest.mark.parametrize(
+    ("webhook", "code", "line"), [("", 0, "ok       transports: enabled: "), ("https://x/", 1, f"telegram: {WEBHOOK_SET}")]
+)
+async def test_clew_doctor_shows_what_telegram_says(platform: TelegramEmulator, tmp_path: Path, webhook: str, code: int, line: str) -> None:
+    platform.webhook = webhook
+    values = {"data_dir": str(tmp_path / "data"), "transports": {"telegram": {"token": TOKEN, "base_url": platform.url}}}
+    (tmp_path / "clew.yaml").write_text(json.dumps(values))
+    process = await asyncio.create_subprocess_exec(
+        *(str(Path(sys.executable).with_name("clew")), "doctor", "--config", str(tmp_path / "clew.yaml")), stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    assert line in said.decode()
+    assert TOKEN not in said.decode()
+    assert process.returncode == code
 
 
 @pytest.mark.parametrize(

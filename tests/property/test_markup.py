@@ -48,6 +48,12 @@ def test_any_markdown_is_html_that_telegram_parses(text: str) -> None:  # BO-062
     assert Tags(html).open == []
 
 
+@given(markdown)
+@example("- - - - - x\n1.\n2.\n- a\n\n      - b")
+def test_what_is_shown_is_never_longer_than_it_is_counted(text: str) -> None:  # BO-059
+    assert measure(visible(rendered(text)), "utf16") <= size(text)
+
+
 @given(markdown, limits)
 @example("!.-" * 1400, 1200)
 def test_each_part_is_valid_by_itself_and_fits_as_it_is_counted(text: str, limit: int) -> None:  # BO-059
@@ -81,7 +87,11 @@ def test_words_below_any_nesting_are_shown(depth: int, mark: str) -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["[a link](https://e.org/long/path_1)", "`some code`", "**bold words**", "word", "Ende."]), max_size=200),
+    st.lists(
+        st.sampled_from(["[a link](https://e.org/long/path_1)", "`some code`", "**bold words**", "word", "Ende."]),
+        min_size=60,
+        max_size=200,
+    ),
     limits,
 )
 def test_no_cut_inside_a_link_code_or_emphasis(said: list[str], limit: int) -> None:

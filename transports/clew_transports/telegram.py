@@ -145,8 +145,7 @@ class TelegramTransport:
             return None
         if isinstance(event, Preview) and self._drafts and not to.chat.startswith("-") and event.text.strip():
             _remember(self._quiet, to, now + DRAFT_EVERY_S)
-            text = rendered(self.parts(event.text)[-1].text)
-            call = self._hint(to, "sendMessageDraft", {"draft_id": _draft_id(event.turn), "text": text, "parse_mode": "HTML"})
+            call = self._draft(to, event)
         else:
             _remember(self._quiet, to, now + (TYPING_S if isinstance(event, Preview) else 0.0))
             call = self._hint(to, "sendChatAction", {"action": "typing"})
@@ -218,7 +217,7 @@ class TelegramTransport:
 
     async def _formatted(self, delivery: Delivery, text: str) -> dict[str, Any]:
         """Send `text` as HTML, or as it is if Telegram does not take the HTML. Raises what `Api.call` raises."""
-        html = rendered(text)
+        html = await asyncio.to_thread(rendered, text)
         if not visible(html).strip():
             return await self._moving(delivery, {"text": text})
         try:
@@ -255,6 +254,10 @@ class TelegramTransport:
             return where | ({"message_thread_id": int(address.thread)} if address.thread else {})
         except ValueError:
             raise Refused(f"{address} is no chat of Telegram: chats and topics are numbers") from None
+
+    async def _draft(self, to: Address, event: Preview) -> None:
+        text = await asyncio.to_thread(rendered, self.parts(event.text)[-1].text)
+        await self._hint(to, "sendMessageDraft", {"draft_id": _draft_id(event.turn), "text": text, "parse_mode": "HTML"})
 
     async def _hint(self, to: Address, method: str, arguments: dict[str, Any]) -> None:
         """Decoration: whatever goes wrong with it is let go, and a wait that Telegram asks for is kept."""

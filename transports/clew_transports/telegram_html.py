@@ -20,6 +20,9 @@ WIDEST_TABLE = 60
 
 _TAGS = (("bold", "b"), ("italic", "i"), ("struck", "s"), ("code", "code"))
 _TAG = re.compile(r"<[^<>]*>")
+_MARKER = r"(?:[-*+]|[0-9]{1,9}[.)])(?= |$)"
+_MAY_GROW = re.compile(rf"[|\t]|^[ >]*{_MARKER} *(?:$|{_MARKER}|[>#`~])", re.MULTILINE)
+"""Tables, tabs, and items that are empty or begin with another block: all that can be longer on Telegram than as it is written."""
 _LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,20}")
 
 
@@ -42,7 +45,10 @@ def visible(text: str) -> str:
 
 def size(markdown: str) -> int:
     """How much of LIMIT `markdown` takes: as it is shown, or, should its markup be refused, as it is written."""
-    return max(measure(visible(rendered(markdown)), "utf16"), measure(markdown, "utf16"))
+    written = measure(markdown, "utf16")
+    if not _MAY_GROW.search(markdown):
+        return written  # reading it would take milliseconds, for each part
+    return max(measure(visible(rendered(markdown)), "utf16"), written)
 
 
 def _group(blocks: Sequence[Block]) -> str:
