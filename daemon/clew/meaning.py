@@ -10,6 +10,7 @@ from clew.clock import Time
 from clew.context.vectors import embeddable
 from clew.embedders import BATCH, Embedder
 from clew.providers import RETRYABLE, ErrorKind, ProviderError, backoff
+from clew.store.notes import Where
 from clew.store.sqlite import SqliteStore
 from clew.store.vectors import Unembedded
 from clew.supervise import unless_lasting
@@ -79,29 +80,48 @@ class Meaning:
     async def near(self, text: str, names: Collection[str], ids: Sequence[str]) -> dict[str, float]:
         """How near to `text` the messages of these ids are (cosine), as far as they have a vector; none where the model does not answer
         within `PATIENCE`. names: of those who speak there."""
+        vector = await self._asked(text, names)
+        return await self._store.vectors.near(self._embedder.version, vector, ids) if vector else {}
+
+    async def nearest(self, where: Where | None, text: str, limit: int) -> Sequence[int]:
+        """The pieces of documents that may be seen from there and are nearest to `text`, best first; none where the model does not answer
+        within `PATIENCE`."""
+        if self._store.documents.empty or not (vector := await self._asked(text, ())):
+            return ()
+        version = self._embedder.version
+        return await self._store.documents.nearest(where, version, vector, limit, extension=self._by_extension)
+
+    async def _asked(self, text: str, names: Collection[str]) -> bytes:
+        """The vector of a question, empty where there is none in time."""
         if self._time.steady() < self._resting_until:
-            return {}
+            return b""
         try:
             async with asyncio.timeout(PATIENCE):
-                [vector] = await self._embedder.embed([embeddable(text, names, self._known)])
+                return (await self._embedder.embed([embeddable(text, names, self._known)]))[0]
         except (TimeoutError, ProviderError) as error:
             self._resting_until = self._time.steady() + REST
             kind = error.kind if isinstance(error, ProviderError) else "stall"
             log.warning("recall.by_words_alone", kind=kind, err=str(error) or f"no vector within {PATIENCE:g} s", rest=REST)
-            return {}
-        return await self._store.vectors.near(self._embedder.version, vector, ids) if vector else {}
+            return b""
 
     async def _some(self) -> bool:
-        """Embed a few messages. Returns whether there were any."""
+        """Embed a few messages or, where none lacks its vector, passages of documents. Returns whether there were any."""
         version = self._embedder.version
         waiting = await self._store.vectors.waiting(version, BATCH)
         if not waiting:
-            return False
+            return await self._some_passages(version)
         texts = await asyncio.to_thread(self._texts, waiting)
         vectors = await self._embedded(texts)
         if not await self._store.vectors.add(version, list(zip(waiting, vectors, strict=True))):
             log.warning("embedding.begun_anew", reason="the model's vectors have another length than before")
         return True
+
+    async def _some_passages(self, version: str) -> bool:
+        waiting = await self._store.documents.waiting(version, BATCH)
+        if waiting:
+            texts = await asyncio.to_thread(lambda: [embeddable(each.text, (), self._known) for each in waiting])
+            await self._store.documents.embedded(version, list(zip(waiting, await self._embedded(texts), strict=True)))
+        return bool(waiting)
 
     def _texts(self, waiting: Sequence[Unembedded]) -> list[str]:
         return [embeddable(each.text, each.names, self._known) for each in waiting]

@@ -83,8 +83,9 @@ class Passages:
         looked = await self._store.documents.look_up(where, wanted.terms if wanted else (), DEPTH, nearest, shown)
         if wanted is None:
             return looked, [], []
-        found = documents.ranked(wanted, looked.counts, looked.total, (looked.lexical, looked.nearest), looked.passages, looked.holding)
-        return looked, documents.relevant(wanted, looked.counts, looked.total, found), found
+        rankings = (looked.lexical, looked.nearest)
+        found = documents.ranked(wanted, looked.counts, looked.total, rankings, looked.passages, looked.holding)
+        return looked, documents.relevant(wanted, looked.counts, looked.total, found, rankings), found
 
     def _fits(self, asked: Asked, passages: Sequence[Shown]) -> bool:
         text = documents.block(passages)

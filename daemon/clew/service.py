@@ -132,7 +132,7 @@ class Service:
         self.providers = providers = lineup.own
         self.zone = zone = zone_name(config)
         store, agent = self.store, config.agent
-        self.passages = Passages(store, config.docs.budget_chars)
+        self.passages = Passages(store, config.docs.budget_chars, self.meaning.nearest if self.meaning else None)
         self.library = Library(store, self._reader, Fetcher(), config.limits.attachment_bytes, self.time)
         self.watch = Watch(store, self.library, owner_of(config), config.docs.paths, self.time)
         noting = notes.tools(store) if agent.notes.enabled else []

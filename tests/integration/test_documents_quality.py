@@ -22,4 +22,6 @@ async def test_two_rankings_find_more_than_words_alone(tmp_path: Path) -> None: 
     assert both.first >= words.first + 0.05
     assert both.third >= words.third + 0.05
     assert words.shown >= 0.55
-    assert words.silent == both.silent == 1.0
+    assert both.shown >= words.shown + 0.1
+    assert words.silent == 1.0
+    assert both.silent >= 0.95

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from clew.config import Agent, Docs, Limits, Recall
+from clew.config import Agent, Docs, Embeddings, Limits, Recall
 from clew.context.quoting import CLOSE, HEADING_DOCUMENTS, HEADING_OTHER, OPEN, strip_appendix
 from clew.context.tokens import estimate
 from clew.documents import Refused
@@ -326,3 +326,17 @@ async def test_what_goes_wrong_with_documents_costs_no_turn(tmp_path: Path) -> N
         assert await world.desk.ask("and when do tomatoes want water?") == "ok"
         assert shown(world) == ""
         assert json.loads((await world.store.view(await world.session())).prompt.passages) == []
+
+
+@pytest.mark.asyncio
+async def test_with_an_embedding_model_passages_are_found_by_what_they_mean(tmp_path: Path) -> None:  # P41
+    async with engine(tmp_path, calling(("document_search", {"query": "internet for visitors", "limit": 1}))) as world:
+        world.config = world.config.model_copy(update={"embeddings": Embeddings(provider="wordllama")})
+        async with world.running():
+            await add(world, "# Network\n\n## Guests\n\nThe guest network is separate; they are online at once.\n", "router.md")
+            await add(world, HOUSE, "house.md")
+            assert world.service.meaning is not None
+            await world.service.meaning.catch_up()
+            await world.desk.ask("please look it up")
+            assert "[router.md, Network › Guests]" in spoken(world.replies[-1])[-1]["content"]
+            assert await world.store.check() == []

@@ -8,6 +8,7 @@ import pytest
 
 from clew.context.chunks import Chunk
 from clew.context.documents import Found
+from clew.context.vectors import quantised
 from clew.errors import NotFound, UsageError
 from clew.passages import Passages
 from clew.store import Person, documents
@@ -260,3 +261,33 @@ def test_bounds_are_what_the_page_says() -> None:
     page = (Path(__file__).parents[2] / "docs" / "documents.md").read_text()
     for bound in (documents.MOST_DOCUMENTS, documents.MOST_CHUNKS):
         assert f"{bound:,}" in page
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("extension", [True, False])
+async def test_vectors_find_the_nearest_pieces_within_their_scope_and_go_with_them(tmp_path: Path, extension: bool) -> None:  # P41, P33
+    async with opened(tmp_path) as store:
+        if extension and not await store.vectors.prepare():
+            pytest.skip("this Python's sqlite3 loads no extensions")
+        document = await put(store, ROSES, TOMATOES)
+        await put(store, Chunk("", "Bob's"), scope="user:bob")
+        door = store.documents
+        waiting = await door.waiting("one", 10)
+        assert [each.text for each in waiting][:2] == [f"garden.md {each.place}\n{each.text}" for each in (ROSES, TOMATOES)]
+        vectors = [quantised(each) for each in ([1.0, 0.1], [0.1, 1.0], [1.0, 0.0])]
+        await door.embedded("one", list(zip(waiting, vectors, strict=True)))
+        assert await door.waiting("one", 10) == ()
+        roses, tomatoes, bobs = (each.chunk for each in waiting)
+        asked = quantised([1.0, 0.0])
+        assert await door.nearest(ADA, "one", asked, 10, extension=extension) == [roses, tomatoes]
+        assert await door.nearest(ADA, "one", quantised([0.0, 1.0]), 1, extension=extension) == [tomatoes]
+        assert await door.nearest(None, "one", asked, 10, extension=extension) == [bobs, roses, tomatoes]
+        assert await door.nearest(GARDEN, "one", asked, 10, extension=extension) == []
+        assert await door.nearest(ADA, "two", asked, 10, extension=extension) == []
+        assert await door.nearest(ADA, "one", quantised([1.0, 0.0, 0.0]), 10, extension=extension) == []
+        await door.remove([document.id])
+        assert await door.nearest(None, "one", asked, 10, extension=extension) == [bobs]
+        assert len(await door.waiting("two", 10)) == 1
+        await door.embedded("two", [(waiting[2], asked), (waiting[0], asked)])
+        assert await door.nearest(None, "two", asked, 10, extension=extension) == [bobs]
+        assert await store.check() == []

@@ -13,7 +13,7 @@ import click
 from clew.cli.client import Client, connected
 from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone
 from clew.cli.output import harmless, nothing, plural, print_json, print_table
-from clew.cli.reading import reading
+from clew.cli.reading import known_meaning, reading
 from clew.config import Config
 from clew.documents import Refused, folders
 from clew.errors import NotFound, UsageError
@@ -170,7 +170,8 @@ async def search(
     config = settings(path)
     async with reading(config) as store:
         where = await _where(config, store, person=person, project=project, session=session, address=chat)
-        found = await Passages(store, config.docs.budget_chars).search(where, query, limit)
+        async with known_meaning(config, store) as meaning:
+            found = await Passages(store, config.docs.budget_chars, meaning.nearest if meaning else None).search(where, query, limit)
     if not found:
         raise NotFound(f"Nothing was found for {query!r}.")
     if as_json:

@@ -2,12 +2,28 @@
 
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from clew.cli.options import log_to_stderr
+from clew.clock import Time
 from clew.config import Config
 from clew.errors import NotFound
 from clew.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from clew.meaning import Meaning
+
+
+def known_meaning(config: Config, store: SqliteStore) -> "AbstractAsyncContextManager[Meaning | None]":
+    """What is known of the store's texts by their meaning; nothing of it is imported where the config names no model for it."""
+    if config.embeddings is None:
+        return nullcontext()
+    from clew.assembly import meaning_of
+
+    log_to_stderr(config, "warning")
+    return meaning_of(config, store, Time())
 
 
 def store_path(config: Config) -> Path:

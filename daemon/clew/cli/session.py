@@ -5,7 +5,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,18 +15,15 @@ import click
 
 from clew.cli.client import connected
 from clew.cli.compacting import compact, compactions, pin, redo, undo_compaction, unpin
-from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, log_to_stderr, settings, zone
+from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone
 from clew.cli.output import harmless, nothing, plural, print_json, print_table
-from clew.cli.reading import reading
+from clew.cli.reading import known_meaning, reading
 from clew.cli.transcript import as_values, rendered, summary_values
-from clew.clock import Time
-from clew.config import Config
 from clew.errors import ClewError, NotFound, UsageError
 from clew.store import Compaction
 
 if TYPE_CHECKING:
-    from clew.meaning import Meaning
-    from clew.store.sqlite import SqliteStore
+    pass
 
 LONGEST_EXPORT = 256 * 2**20
 """Bytes of a file that is imported."""
@@ -127,7 +123,7 @@ async def search(
             await known(config, store, person)
         where = ZoneInfo(whose.zone) if whose.zone else zone(config)
         today = local(time.time(), where).date()
-        async with _meaning(config, store) as meaning:
+        async with known_meaning(config, store) as meaning:
             found = await recall.search(store, whose.scope, query, limit=limit, today=today, meaning=meaning)
     if as_json:
         print_json([{**asdict(each.candidate), "score": each.score, "why": each.why} for each in found])
@@ -137,16 +133,6 @@ async def search(
         click.echo(f"    {_snippet(hit.text, each.why)}")
     if not found:
         raise NotFound(f"Nothing was found for {query!r}.")
-
-
-def _meaning(config: Config, store: "SqliteStore") -> "AbstractAsyncContextManager[Meaning | None]":
-    """What is known of the store's texts by their meaning; nothing of it is imported where the config names no model for it."""
-    if config.embeddings is None:
-        return nullcontext()
-    from clew.assembly import meaning_of
-
-    log_to_stderr(config, "warning")
-    return meaning_of(config, store, Time())
 
 
 def _snippet(text: str, why: tuple[str, ...]) -> str:

@@ -17,6 +17,8 @@ ENOUGH = 0.4
 """Share of a query's weight that a passage must hold in two terms or more to be shown without being asked for."""
 ENOUGH_ALONE = 0.5
 """And in one."""
+ENOUGH_AGREED = 0.25
+"""And where both rankings, by words and by meaning, have it first."""
 RARE = 0.02
 """One term brings a passage by itself where at most this share of all pieces has it, or `FEW` of them."""
 FEW = 3
@@ -85,12 +87,19 @@ def ranked(
     ]
 
 
-def relevant(query: Query, counts: Sequence[int], total: int, found: Sequence[Found]) -> list[Found]:
-    """Of what was found that which has to do with a message that did not ask for it: enough of what the message says, or a rare word."""
+def relevant(query: Query, counts: Sequence[int], total: int, found: Sequence[Found], rankings: Sequence[Sequence[int]]) -> list[Found]:
+    """Of what was found that which has to do with a message that did not ask for it: enough of what the message says, a rare word, or what
+    several rankings agree on."""
     rare = {term for term, count in zip(query.terms, counts, strict=True) if 0 < count <= max(FEW, RARE * total)}
-    return [
-        each for each in found if (each.score >= ENOUGH if len(each.why) > 1 else each.score >= ENOUGH_ALONE and rare.issuperset(each.why))
-    ]
+    firsts = [ranking[0] for ranking in rankings if ranking]
+    agreed = firsts[0] if len(firsts) > 1 and len(set(firsts)) == 1 else None
+
+    def enough(each: Found) -> bool:
+        if each.passage.id == agreed and each.score >= ENOUGH_AGREED:
+            return True
+        return each.score >= ENOUGH if len(each.why) > 1 else each.score >= ENOUGH_ALONE and rare.issuperset(each.why)
+
+    return list(filter(enough, found))
 
 
 def chosen(found: Sequence[Found]) -> list[Found]:

@@ -96,7 +96,7 @@ class SqliteStore(Store):
         self._index = index
         self._known = frozenset(known)
         self.notes = NotesDoor(database, self._known)
-        self.documents = DocumentsDoor(database, index, self._known)
+        self.documents = DocumentsDoor(database, index, self._known, self._notify)
         self.vectors = Vectors(database)
         self._prefixes = PrefixCache()
         self._any = Changes()

@@ -1,14 +1,15 @@
 """The verbs of the documents. Taking one in and letting it go are several short transactions, of which one counts."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from clew.context.chunks import Chunk
 from clew.context.notes import ScopeKind
 from clew.context.redact import redact
 from clew.store.database import Database
-from clew.store.documents import PIECE, Document, Looked, NewDocument, index, verbs
+from clew.store.documents import PIECE, Document, Looked, NewDocument, index, vectors, verbs
+from clew.store.documents.vectors import Unembedded
 from clew.store.indexing import Indexer
 from clew.store.notes import Where
 
@@ -16,13 +17,14 @@ from clew.store.notes import Where
 class DocumentsDoor:
     """Documents by where they are asked for; `where` None: the operator, who sees all. known: secrets of this installation.
 
-    empty: there are none, so that nobody need be asked.
+    tell: says that something changed. empty: there are none, so that nobody need be asked.
     """
 
-    def __init__(self, database: Database, index: Indexer, known: Collection[str]) -> None:
+    def __init__(self, database: Database, index: Indexer, known: Collection[str], tell: Callable[[], None]) -> None:
         self._db = database
         self._index = index
         self._known = frozenset(known)
+        self._tell = tell
         self._changing = asyncio.Lock()  # what is on its way in looks like what is on its way out
         self.empty = True
 
@@ -59,6 +61,7 @@ class DocumentsDoor:
             document = await self._db.write(verbs.end, number)
             await self.sweep()
             self.empty = False
+        self._tell()
         return document
 
     def _prepared(self, new: NewDocument, chunks: Sequence[Chunk]) -> list[verbs.Prepared]:
@@ -105,6 +108,18 @@ class DocumentsDoor:
         """What the documents that may be seen from there have for a query's terms, see `index.look_up`."""
         return await self._db.read(lambda db: index.look_up(db, verbs.seen(db, where), terms, limit, nearest, shown))
 
+    async def waiting(self, version: str, limit: int) -> tuple[Unembedded, ...]:
+        """Pieces that lack a vector of a model; at most so many."""
+        return () if self.empty else await self._db.read(vectors.waiting, version, limit)
+
+    async def embedded(self, version: str, found: Sequence[tuple[Unembedded, bytes]]) -> None:
+        """Write vectors of pieces that waited for them."""
+        await self._db.write_relaxed(vectors.add, version, found)
+
+    async def nearest(self, where: Where | None, version: str, vector: bytes, limit: int, *, extension: bool) -> list[int]:
+        """The pieces that may be seen from there whose vectors are nearest, best first. extension: sqlite-vec is loaded."""
+        return await self._db.read(lambda db: vectors.nearest(db, verbs.seen(db, where), version, vector, limit, extension=extension))
+
     async def check(self) -> list[str]:
         """What is wrong with them, in words."""
-        return await self._db.read(index.problems)
+        return [*await self._db.read(index.problems), *await self._db.read(vectors.problems)]

@@ -105,13 +105,13 @@ def look_up(
     """
     if scopes is not None and not scopes:
         return Looked(0, (0,) * len(terms), (), (), {}, {}, frozenset())
-    within, prefix = _within(scopes)
+    seen, prefix = within(scopes)
     asked = [f'{{name text}} : "{each.replace(chr(34), chr(34) * 2)}"' for each in terms]
     places = [_places(db, f"{prefix}({expression})") for expression in asked]
     lexical = _best(db, f"{prefix}({' OR '.join(f'({each})' for each in asked)})", limit) if asked else []
-    passages = _passages(db, within, [*lexical, *nearest[:limit]])
+    passages = _passages(db, seen, [*lexical, *nearest[:limit]])
     holding = {chunk: tuple(number for number, found in enumerate(places) if chunk in found) for chunk in passages}
-    allowed, values = within
+    allowed, values = seen
     total = db.execute(f"SELECT coalesce(sum(d.chunks), 0) FROM documents AS d WHERE d.ready = 1 AND {allowed}", values).fetchone()[0]
     return Looked(
         total,
@@ -120,11 +120,11 @@ def look_up(
         tuple(chunk for chunk in nearest[:limit] if chunk in passages),
         passages,
         holding,
-        frozenset(_passages(db, within, shown)) if shown else frozenset(),
+        frozenset(_passages(db, seen, shown)) if shown else frozenset(),
     )
 
 
-def _within(scopes: Collection[int] | None) -> tuple[tuple[str, list[Any]], str]:
+def within(scopes: Collection[int] | None) -> tuple[tuple[str, list[Any]], str]:
     """The condition that a row of `documents AS d` may be seen, its values, and the same as the beginning of a MATCH."""
     if scopes is None:
         return ("true", []), ""
@@ -145,9 +145,9 @@ def _best(db: sqlite3.Connection, expression: str, limit: int) -> list[int]:
     return [chunk for (chunk,) in rows]
 
 
-def _passages(db: sqlite3.Connection, within: tuple[str, list[Any]], ids: Iterable[int]) -> dict[int, Passage]:
+def _passages(db: sqlite3.Connection, seen: tuple[str, list[Any]], ids: Iterable[int]) -> dict[int, Passage]:
     """Those of these pieces that may be seen."""
-    allowed, values = within
+    allowed, values = seen
     rows = damage.rows(
         db,
         "SELECT c.id, d.id, d.name, d.source, c.place, c.text FROM json_each(?) AS wanted CROSS JOIN chunks AS c ON c.id = wanted.value"

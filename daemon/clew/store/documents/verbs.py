@@ -116,6 +116,7 @@ def sweep(db: sqlite3.Connection) -> bool:
     ids = [chunk for (chunk,) in db.execute("SELECT id FROM chunks WHERE document = ? LIMIT ?", (row[0], PIECE))]
     within = json.dumps(ids)
     db.execute("DELETE FROM chunks_fts WHERE rowid IN (SELECT value FROM json_each(?))", (within,))
+    db.execute("DELETE FROM chunk_vectors WHERE chunk IN (SELECT value FROM json_each(?))", (within,))
     db.execute("DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (within,))
     if len(ids) < PIECE:
         db.execute("DELETE FROM documents WHERE number = ?", (row[0],))

@@ -1,0 +1,78 @@
+"""Vectors of the pieces of documents: of one model at a time, gone with their piece. See `clew.store.vectors` for those of messages."""
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from clew.context.vectors import similarities
+from clew.store.documents.index import within
+
+MODEL = "chunk_vectors"
+"""The row of `meta` that says of which model the vectors are."""
+MOST_IN_PYTHON = 5_000
+"""Pieces that are compared where sqlite-vec is not there, the newest: 20 microseconds each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded:
+    """A piece without a vector. text: what it is cited by, and what it says."""
+
+    chunk: int
+    text: str
+
+
+def waiting(db: sqlite3.Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
+    """The next pieces that lack a vector of a model; at most so many."""
+    there = "SELECT chunk FROM chunk_vectors" if _model(db) == version else "SELECT NULL WHERE false"
+    rows = db.execute(
+        "SELECT c.id, d.name || ' ' || c.place || char(10) || c.text FROM chunks AS c JOIN documents AS d ON d.number = c.document"
+        f" WHERE d.ready = 1 AND c.id NOT IN ({there}) ORDER BY c.id LIMIT ?",
+        (limit,),
+    )
+    return tuple(Unembedded(chunk, text) for chunk, text in rows)
+
+
+def add(db: sqlite3.Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> None:
+    """Write the vectors of pieces that `waiting` gave. Those of another model go first; a piece that is gone by now gets none."""
+    if _model(db) != version:
+        db.execute("DELETE FROM chunk_vectors")
+        db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (MODEL, version))
+    db.executemany(
+        "INSERT OR REPLACE INTO chunk_vectors (chunk, vector) SELECT id, ? FROM chunks WHERE id = ?",
+        [(vector, each.chunk) for each, vector in vectors],
+    )
+
+
+def nearest(
+    db: sqlite3.Connection, scopes: Collection[int] | None, version: str, vector: bytes, limit: int, *, extension: bool
+) -> list[int]:
+    """The pieces of these scopes whose vectors are nearest to `vector`, best first. extension: sqlite-vec is loaded."""
+    if _model(db) != version or (scopes is not None and not scopes):
+        return []
+    (allowed, values), _ = within(scopes)
+    source = (
+        "FROM chunk_vectors AS v JOIN chunks AS c ON c.id = v.chunk JOIN documents AS d ON d.number = c.document"
+        f" WHERE length(v.vector) = ? AND d.ready = 1 AND {allowed}"
+    )
+    if extension:
+        rows = db.execute(
+            f"SELECT v.chunk {source} ORDER BY vec_distance_cosine(vec_int8(v.vector), vec_int8(?)), v.chunk LIMIT ?",
+            (len(vector), *values, vector, limit),
+        )
+        return [chunk for (chunk,) in rows]
+    found = db.execute(
+        f"SELECT v.chunk, v.vector {source} ORDER BY v.chunk DESC LIMIT ?", (len(vector), *values, MOST_IN_PYTHON)
+    ).fetchall()
+    alike = similarities(vector, [each for _, each in found])
+    return [chunk for _, chunk in sorted((-cosine, chunk) for cosine, (chunk, _) in zip(alike, found, strict=True))[:limit]]
+
+
+def problems(db: sqlite3.Connection) -> list[str]:
+    """What is wrong with the vectors, in words."""
+    lost = db.execute("SELECT count(*) FROM chunk_vectors WHERE chunk NOT IN (SELECT id FROM chunks)").fetchone()[0]
+    return [f"{lost} vectors are of no piece of a document"] if lost else []
+
+
+def _model(db: sqlite3.Connection) -> str:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (MODEL,)).fetchone()
+    return str(row[0]) if row else ""
