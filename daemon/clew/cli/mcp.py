@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clew.cli.options import asynchronous, config_option, local, settings, zone
-from clew.cli.reading import reading
+from clew.cli.reading import known_meaning, reading
 from clew.config import Config
 from clew.errors import ClewError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
     from clew.context.ranking import Candidate
+    from clew.meaning import Meaning
     from clew.store.notes import Where
     from clew.store.sqlite import SqliteStore
 
@@ -39,11 +40,12 @@ async def mcp(person: str | None, path: Path | None) -> None:
     config = settings(path)
     async with reading(config) as store:
         where = await whose(config, store, "user", person=person, project=None, session=None)
-        await serving(config, store, where).run_stdio_async()
+        async with known_meaning(config, store) as meaning:
+            await serving(config, store, where, meaning).run_stdio_async()
 
 
-def serving(config: Config, store: "SqliteStore", where: "Where") -> "MCPServer":
-    """A server of what `where.person` may see; every look asks the store anew."""
+def serving(config: Config, store: "SqliteStore", where: "Where", meaning: "Meaning | None" = None) -> "MCPServer":
+    """A server of what `where.person` may see; every look asks the store anew. meaning: what texts mean, where that is known."""
     from mcp.server.mcpserver import MCPServer
 
     from clew import recall
@@ -62,7 +64,7 @@ def serving(config: Config, store: "SqliteStore", where: "Where") -> "MCPServer"
         """Search everything that was said in this person's conversations. Returns messages with their ids."""
         scope = await store.scope_for(person=whom)
         today = datetime.fromtimestamp(time.time(), place).date()
-        found = await recall.search(store, scope, query[:1000], limit=min(max(limit, 1), MOST), today=today)
+        found = await recall.search(store, scope, query[:1000], limit=min(max(limit, 1), MOST), today=today, meaning=meaning)
         return quoted([each.candidate for each in found])
 
     @server.tool()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
@@ -21,9 +21,6 @@ from clew.cli.reading import known_meaning, reading
 from clew.cli.transcript import as_values, rendered, summary_values
 from clew.errors import ClewError, NotFound, UsageError
 from clew.store import Compaction
-
-if TYPE_CHECKING:
-    pass
 
 LONGEST_EXPORT = 256 * 2**20
 """Bytes of a file that is imported."""
