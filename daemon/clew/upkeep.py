@@ -48,6 +48,7 @@ class Upkeep:
         self._compacting: set[asyncio.Task[None]] = set()
         self._lanes_from = 0
         self._watching: asyncio.Task[None] | None = None
+        self._looking = asyncio.Lock()
 
     async def run(self) -> None:
         try:
@@ -76,6 +77,11 @@ class Upkeep:
         await asyncio.gather(*self._working(), return_exceptions=True)
 
     async def look(self) -> None:
+        """Begin what is due. What an earlier look found is begun before this one looks."""
+        async with self._looking:
+            await self._look()
+
+    async def _look(self) -> None:
         counts = await self._store.counts(self._time.wall())
         self._metrics.inbox_pending.set(counts["inbox_new"])
         self._metrics.outbox_pending.set(counts["outbox_pending"])
