@@ -1,0 +1,1 @@
+"""What goes into the store and comes out of it, as frozen dataclasses."""

@@ -1,0 +1,77 @@
+"""Questions that a call waits for, and their answers."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from clew.messages import ToolCall
+from clew.store.records.replies import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question to whoever speaks, as the door sees it. refs: the ids under which it was sent. open: it was not answered yet.
+    joins: an answer is part of the turn that asks, and answered with it."""
+
+    id: str
+    turn: str
+    tools: tuple[str, ...]
+    refs: frozenset[str]
+    open: bool
+    joins: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An answer to the question `asking` of `turn`. always: for each later call too. how: it was said; the person passed over it with
+    other words; it expired; its turn was stopped. joins: what was said is part of the turn."""
+
+    asking: str
+    turn: str
+    yes: bool
+    how: Literal["said", "passed", "expired", "stopped"] = "said"
+    always: bool = False
+    joins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person is asked before `calls` run. person: who may answer. here: it is asked where its turn is answered, else `notice`
+    says there that somebody is asked. behalf: the person whose message the calls arose from, empty for nobody. expires: seconds since
+    the epoch."""
+
+    id: str
+    calls: tuple[ToolCall, ...]
+    person: str
+    behalf: str
+    expires: float
+    reply: Reply
+    here: bool
+    notice: Reply | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The state of a question about a call, and how it came to it; person: who was asked."""
+
+    state: Literal["open", "yes", "no"]
+    how: str
+    person: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandingYes:
+    """A yes for good: `tool` may be called in a chat on behalf of `person`. by: who said it."""
+
+    tool: str
+    person: str
+    by: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The yes for good for `tool` at an address is taken back, of all people where `person` is None."""
+
+    address: str
+    tool: str
+    person: str | None

@@ -1,0 +1,37 @@
+"""Sessions and timelines as they are listed."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session in a listing. `person`: whose direct chat it is in, None for groups."""
+
+    id: str
+    address: str
+    title: str
+    created: float
+    updated: float
+    messages: int
+    compactions: int
+    person: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One line of an address's timeline. `seq` grows with every commit; `id` is the sender's own for user messages, ours for replies.
+
+    failed: a reply that says that there is none. question: the code of the open question that it asks.
+    """
+
+    seq: int
+    id: str
+    role: Literal["user", "assistant"]
+    text: str
+    at: float
+    sender_name: str = ""
+    in_reply_to: str = ""
+    answers: tuple[str, ...] = ()
+    failed: bool = False
+    question: str = ""
