@@ -1,7 +1,10 @@
+import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from tests import servers
@@ -11,6 +14,21 @@ from tests import servers
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("same")
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A command that runs inside of a test sets up the log of the whole process, and loggers keep what they were first used with."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    if structlog.is_configured():
+        structlog.reset_defaults()
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in ("clew", "clew_transports"):
+                getattr(getattr(module, "log", None), "__dict__", {}).pop("bind", None)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from clew.context.view import window
 from clew.errors import StoreError
 from clew.messages import Text
 from clew.store import Claim, Scope, Sender, Verdict
+from clew.store.backup import backup
 from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
 from clew.transport import Inbound
@@ -33,6 +34,34 @@ async def test_a_file_of_a_newer_schema_is_refused_and_left_alone(tmp_path: Path
         await SqliteStore.open(path, NOW)
     assert "another data_dir" in caught.value.hint
     assert path.read_bytes() == before
+
+
+@pytest.mark.asyncio
+async def test_a_file_of_an_older_schema_is_not_read_before_it_is_brought_up_to_date(tmp_path: Path) -> None:  # P2
+    path, copy = tmp_path / "clew.db", tmp_path / "copy.db"
+    async with opened(tmp_path) as store:
+        await turn(store, "1", "hello", "answer")
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 1")
+    database.commit()
+    database.close()
+    with pytest.raises(StoreError, match="older clew") as caught:
+        await SqliteStore.open(path, NOW, read_only=True)
+    assert "clew run" in caught.value.hint
+    assert backup(path, copy) == copy.stat().st_size, "the way back is copied in front of it"
+
+
+@pytest.mark.asyncio
+async def test_a_store_that_cannot_be_prepared_leaves_no_thread_behind(tmp_path: Path) -> None:  # P49
+    async with opened(tmp_path):
+        pass
+    database = sqlite3.connect(tmp_path / "clew.db")
+    database.execute("DROP TABLE documents")
+    database.close()
+    before = threading.active_count()
+    with pytest.raises(sqlite3.OperationalError, match="documents"):
+        await SqliteStore.open(tmp_path / "clew.db", NOW, read_only=True)
+    assert threading.active_count() == before
 
 
 @pytest.mark.asyncio

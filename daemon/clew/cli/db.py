@@ -9,8 +9,9 @@ import click
 from clew.cli.client import connected
 from clew.cli.options import asynchronous, config_option, json_option, settings
 from clew.cli.output import print_json
-from clew.cli.reading import reading, store_path
+from clew.cli.reading import existing_store, reading, store_path
 from clew.config import Config
+from clew.store.backup import backup as copied
 
 BETWEEN_LOOKS = 0.2
 """Seconds."""
@@ -40,11 +41,9 @@ def check(ctx: click.Context, path: Path | None, as_json: bool) -> None:
 @db.command()
 @click.argument("target", metavar="PATH", type=click.Path(path_type=Path))
 @config_option
-@asynchronous
-async def backup(target: Path, path: Path | None) -> None:
+def backup(target: Path, path: Path | None) -> None:
     """Copy the database to a new file, with a daemon running or not, and check the copy. Exit code 1 if that fails."""
-    async with reading(settings(path)) as store:
-        size = await store.backup(target)
+    size = copied(existing_store(settings(path)), target)
     click.echo(f"{target}: {size:,} bytes, checked")
 
 

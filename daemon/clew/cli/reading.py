@@ -30,13 +30,18 @@ def store_path(config: Config) -> Path:
     return config.data_dir / "clew.db"
 
 
-@asynccontextmanager
-async def reading(config: Config) -> AsyncIterator[SqliteStore]:
-    """The store, read-only. Raises NotFound where there is none yet."""
+def existing_store(config: Config) -> Path:
+    """Its file. Raises NotFound where there is none yet."""
     path = store_path(config)
     if not path.exists():
         raise NotFound(f"Nothing is stored yet: there is no {path}.", hint="`clew chat` or `clew run` makes it.")
-    store = await SqliteStore.open(path, time.time(), read_only=True, known=config.secrets())
+    return path
+
+
+@asynccontextmanager
+async def reading(config: Config) -> AsyncIterator[SqliteStore]:
+    """The store, read-only. Raises NotFound where there is none yet."""
+    store = await SqliteStore.open(existing_store(config), time.time(), read_only=True, known=config.secrets())
     try:
         yield store
     finally:

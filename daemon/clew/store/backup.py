@@ -2,15 +2,17 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from clew.errors import StoreError
 
 
-def backup(db: sqlite3.Connection, path: Path) -> int:
-    """Copy the database to the new file `path`, which only its owner may read, and check the copy. Returns its size in bytes.
+def backup(source: Path, path: Path) -> int:
+    """Copy a database, of an older clew too, to the new file `path`, which only its owner may read, and check the copy.
 
-    The copy is what `db` sees now, in one file. Raises StoreError, and then leaves nothing at `path` that was not there.
+    The copy is what a reader sees now, in one file. Returns its size in bytes. Raises StoreError, and then leaves nothing at `path` that
+    was not there.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -19,7 +21,7 @@ def backup(db: sqlite3.Connection, path: Path) -> int:
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}.", hint="The backup needs a folder that this user may write to.") from None
     try:
-        _copy(db, path)
+        _copy(source, path)
     except sqlite3.Error as error:
         path.unlink()
         hint = "Is there room on that disk? `clew db check` examines the source."
@@ -30,10 +32,11 @@ def backup(db: sqlite3.Connection, path: Path) -> int:
     return path.stat().st_size
 
 
-def _copy(db: sqlite3.Connection, path: Path) -> None:
+def _copy(source: Path, path: Path) -> None:
     copy = sqlite3.connect(path, isolation_level=None)
     try:
-        db.backup(copy)
+        with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            db.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")  # without a -wal file beside it
         wrong = [row[0] for row in copy.execute("PRAGMA integrity_check(1)") if row[0] != "ok"]
     finally:

@@ -341,6 +341,12 @@ def _prepare(db: sqlite3.Connection, path: Path, now: float, read_only: bool) ->
             hint="Install that version again, or start with another data_dir.",
         )
     if read_only:
+        if version < newest:
+            raise StoreError(
+                f"{path} was written by an older clew (schema {version}, this one has {newest}).",
+                hint="Start clew once: `clew run` brings it up to date.",
+                lasting=True,
+            )
         return
     path.chmod(0o600)  # SQLite gives its -wal and -shm files the same mode
     db.execute("PRAGMA journal_mode = WAL")

@@ -44,7 +44,6 @@ from clew.store import (
     ViewRows,
     accept,
     approvals,
-    backup,
     boundaries,
     compactions,
     health,
@@ -109,15 +108,22 @@ class SqliteStore(Store):
         """Open and migrate. `known`: secrets of this installation, kept out of index and notes. Raises StoreError with what to do."""
         index = Indexer(known)
         store = cls(path, await Database.open(path, now, index, read_only=read_only), index, known)
-        if not read_only and not await store._db.read(index.is_current):
-            await store.documents.rebuild()
-            await store._db.write(store._rebuild_index)
-        if not read_only:
-            await store.notes.prepare()
-            await store.documents.sweep()
-        await store.documents.look()
-        await store._load_prefixes()
+        try:
+            await store._prepare(read_only)
+        except BaseException:
+            await store.close()
+            raise
         return store
+
+    async def _prepare(self, read_only: bool) -> None:
+        if not read_only:
+            if not await self._db.read(self._index.is_current):
+                await self.documents.rebuild()
+                await self._db.write(self._rebuild_index)
+            await self.notes.prepare()
+            await self.documents.sweep()
+        await self.documents.look()
+        await self._load_prefixes()
 
     async def _load_prefixes(self) -> None:
         self._prefixes = prefixes = PrefixCache()
@@ -572,10 +578,6 @@ class SqliteStore(Store):
 
     async def rebuilding(self) -> rebuilding.Rebuilding | None:
         return await self._db.read(rebuilding.progress)
-
-    async def backup(self, path: Path) -> int:
-        """Copy everything to the new file `path` while others go on. Returns its size in bytes. Raises StoreError."""
-        return await self._db.read(backup.backup, path)
 
     async def bound_log(self) -> None:
         """Write SQLite's log back into the file when it has grown."""
