@@ -1,14 +1,14 @@
 """When jobs are due, and which of the instants that are due run: the clock contract of docs/schedules.md. Pure."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import islice
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from clew.config import Job
+from clew.config import LAST_YEAR, Job
 
 ON_TIME = 60.0
 """Seconds by which a run may be late without being a missed one."""
@@ -16,6 +16,8 @@ CATCH_UP = 100
 """Missed instants that are looked at; of a longer absence, the newest."""
 FIRST_PAUSE, LONGEST_PAUSE = 60.0, 6 * 3600.0
 """Seconds that a job rests after its first failure, and at most: a daily job misses no day by it."""
+END = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC).timestamp()
+"""Nothing is due from then on, seconds since the epoch: the calendar ends a year later."""
 _MINUTE, _HOUR = 0, 1
 
 
@@ -28,10 +30,10 @@ def upcoming(entry: Job, after: float, zone: str) -> Iterator[float]:
     if entry.cron is not None:
         yield from cron_instants(entry.cron, after, entry.timezone or zone)
     elif entry.every is not None:
-        instant = after
-        while True:
-            instant += entry.every
+        instant = after + entry.every
+        while instant < END:
             yield instant
+            instant += entry.every
     elif entry.at is not None:
         at = single_instant(entry.at, entry.timezone or zone)
         if at > after:
@@ -70,12 +72,21 @@ def cron_instants(expression: str, after: float, zone: str) -> Iterator[float]:
     A time of day that a clock change skips runs at the first valid instant after it, one that occurs twice runs the first time.
     Where every hour is named, elapsed time is followed.
     """
-    last = after
-    for local in CronSim(_marked(expression), datetime.fromtimestamp(after, ZoneInfo(zone))):
+    last, times = after, CronSim(_marked(expression), datetime.fromtimestamp(after, ZoneInfo(zone)))
+    while (local := _following(times)) is not None:
         instant = local.timestamp()
         if instant > last:
             yield instant
             last = instant
+
+
+def _following(times: CronSim) -> datetime | None:
+    """The next local time, None behind the end of the calendar."""
+    try:
+        local = next(times, None)
+    except OverflowError:
+        return None
+    return local if local is not None and local.year <= LAST_YEAR else None
 
 
 def _marked(expression: str) -> str:

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from clew.config import Job
 from clew.timetable import CATCH_UP, ON_TIME, cron_instants, newest, plan, upcoming
@@ -152,3 +153,21 @@ def test_every_instant_runs_or_is_missed_and_none_does_both(late: list[int], rul
 def test_of_a_long_absence_the_newest_instants_are_looked_at() -> None:  # P45
     instants = iter(float(second) for second in range(100_000))
     assert newest(instants) == [float(second) for second in range(100_000 - CATCH_UP, 100_000)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"every": "900000d"}, {"at": "9999-12-31T23:59"}, {"at": "0001-01-01T00:00"}, {"cron": "@daily", "jitter": "900000d"}],
+)
+def test_what_lies_outside_of_the_calendar_is_refused(fields: dict[str, str]) -> None:  # P45
+    with pytest.raises(ValidationError, match=r"less than or equal|must lie between"):
+        job(**fields)
+
+
+@pytest.mark.parametrize("fields", [{"every": "3650d"}, {"cron": "0 0 29 2 *"}, {"cron": "59 23 31 12 *", "timezone": "America/New_York"}])
+def test_the_calendar_has_an_end(fields: dict[str, str]) -> None:  # P45
+    entry = job(**fields)
+    instants = list(upcoming(entry, datetime(9980, 1, 1, tzinfo=UTC).timestamp(), "Asia/Tokyo"))
+    assert instants, "as long as it lasts"
+    for zone in ("Pacific/Kiritimati", "Pacific/Midway"):
+        assert {datetime.fromtimestamp(at, ZoneInfo(zone)).year for at in instants} <= set(range(9979, 10_000))

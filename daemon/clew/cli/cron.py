@@ -16,7 +16,7 @@ from clew.cli.client import connected, no_daemon, running
 from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone, zone_name
 from clew.cli.output import nothing, print_json, print_table
 from clew.cli.reading import reading, store_path
-from clew.config import Config, Job
+from clew.config import FIRST_YEAR, LAST_YEAR, Config, Job
 from clew.errors import NotFound, UsageError
 from clew.store import Job as StoredJob
 from clew.timetable import upcoming
@@ -197,9 +197,11 @@ def _instant(text: str | None, timezone: str) -> float:
         return time.time()
     try:
         at = datetime.fromisoformat(text)
-        return (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(timezone))).timestamp()
-    except (ValueError, OverflowError):
+    except ValueError:
         raise UsageError(f"--from {text!r} is no time such as 2027-03-01T08:30.") from None
+    if not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise UsageError(f"--from {text!r} lies outside of the years {FIRST_YEAR} to {LAST_YEAR}.")
+    return (at if at.tzinfo else at.replace(tzinfo=ZoneInfo(timezone))).timestamp()
 
 
 @cron.command("run")

@@ -4,6 +4,8 @@ from clew.config.load import defaults, find_config, load
 from clew.config.notes import notes
 from clew.config.schema import schema
 from clew.config.settings import (
+    FIRST_YEAR,
+    LAST_YEAR,
     Access,
     Agent,
     Approver,
@@ -27,6 +29,8 @@ from clew.config.settings import (
 from clew.config.units import Duration, Size
 
 __all__ = [
+    "FIRST_YEAR",
+    "LAST_YEAR",
     "Access",
     "Agent",
     "Approver",

@@ -93,6 +93,12 @@ def _instant(value: object) -> object:
         raise PydanticCustomError("instant", "must be a date and time such as 2027-03-01T08:30") from None
 
 
+def _nameable(at: datetime) -> datetime:
+    if not FIRST_YEAR <= at.year <= LAST_YEAR:
+        raise PydanticCustomError("instant", "must lie between {first} and {last}", {"first": FIRST_YEAR, "last": LAST_YEAR})
+    return at
+
+
 def _address(value: str) -> str:
     transport, _, chat = value.partition(":")
     if not transport or not chat:
@@ -118,7 +124,11 @@ def _none_if_empty(value: object) -> object:
 
 Zone = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_zone)]
 Cron = Annotated[str, Field(max_length=200), AfterValidator(_cron)]
-Instant = Annotated[datetime, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})]
+FIRST_YEAR, LAST_YEAR = 1971, 9998
+"""Of times that a job may be given: in each zone they are a year of the calendar."""
+Instant = Annotated[
+    datetime, BeforeValidator(_instant), AfterValidator(_nameable), WithJsonSchema({"type": "string", "format": "date-time"})
+]
 Address = Annotated[str, Field(max_length=512), AfterValidator(_address)]
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Text = Annotated[str, Field(max_length=100_000)]
@@ -265,6 +275,10 @@ class Sessions(Settings):
     retention: Literal["forever"] | Duration = "forever"
 
 
+Span = Annotated[Duration, Field(le=3650 * 86_400.0)]
+"""Ten years at most: what comes later has no date that could be shown."""
+
+
 class Job(Settings):
     """One job: exactly one of `cron`, `every`, `at`, and exactly one of `prompt`, `command`.
 
@@ -275,7 +289,7 @@ class Job(Settings):
 
     name: Name
     cron: Cron | None = None
-    every: Annotated[Duration, Field(ge=1.0)] | None = None
+    every: Annotated[Span, Field(ge=1.0)] | None = None
     at: Instant | None = None
     timezone: Zone | None = None
     prompt: Prompt | None = None
@@ -284,9 +298,9 @@ class Job(Settings):
     deliver_to: Address
     session: Name = "chat"
     misfire: Literal["skip", "once", "all"] = "once"
-    grace: Duration | None = None
-    jitter: Duration | None = None
-    timeout: Duration | None = None
+    grace: Span | None = None
+    jitter: Span | None = None
+    timeout: Span | None = None
     overlap: Literal["skip", "queue"] = "skip"
 
 
