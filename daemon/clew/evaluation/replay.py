@@ -150,17 +150,20 @@ class _Replay:
         return Run(self._transcript, tuple(self._snapshots), self._failed, done[-1].prompt_version if done else "")
 
     async def _begin(self, asked: Sequence[Message]) -> Claim:
-        """Store what people said, and begin the turn that answers it."""
+        """Store what people said, and begin the turn that answers it: one person's words share a turn, and the last one's is answered."""
         self._clock.at = asked[-1].at
         for message in asked:
             text = "\n".join(block.text for block in message.blocks if isinstance(block, Text))
             name = message.sender_name or message.sender or "user"
             item = Inbound(f"evaluation/{message.seq}", _ADDRESS, name, text, sender_name=name, direct=self._transcript.direct)
             await self._store.accept(_ADDRESS.transport, [item], None, message.at, _let_in)
-        claim = await self._store.claim_turn(_OWNER, self._clock.at, _LEASE, frozenset({_ADDRESS.transport}))
-        if claim is None:
-            raise AssertionError("a message was stored and no turn can be claimed")
-        return claim
+        taken = 0
+        while claim := await self._store.claim_turn(_OWNER, self._clock.at, _LEASE, frozenset({_ADDRESS.transport})):
+            taken += len(claim.items)
+            if taken == len(asked):
+                return claim
+            await self._store.finish(claim, TurnOutcome("done"), (), self._clock.at)  # the answer comes behind what others said
+        raise AssertionError("a message was stored and no turn can be claimed")
 
     async def _compact_if_due(self, session: str) -> None:
         rows = await self._store.view(session)
