@@ -59,15 +59,17 @@ def install(reach: Callable[[str], None]) -> None:
     def written(run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         def then_reach(db: Any, write: Any) -> Any:
             done = run(db, write)
-            reach(f"written {_verb(write)}")
+            if not _came_to_nothing(write, done):
+                reach(f"written {_verb(write)}")
             return done
 
         return then_reach
 
     def committed(db: Any, group: Any) -> Any:
         done = transact(db, group)
-        for write in group:  # which of them share a commit is a matter of moments
-            reach(f"committed {_verb(write)}")
+        for write, outcome in zip(group, done, strict=True):  # which of them share a commit is a matter of moments
+            if not _came_to_nothing(write, outcome):
+                reach(f"committed {_verb(write)}")
         return done
 
     for name in ("_savepoint", "_alone"):
@@ -85,6 +87,12 @@ def install(reach: Callable[[str], None]) -> None:
 def _verb(write: Any) -> str:
     run = inspect.getclosurevars(write.run).nonlocals.get("run")
     return getattr(run, "__name__", "other")
+
+
+def _came_to_nothing(write: Any, outcome: Any) -> bool:
+    """Whether it claimed, and there was nothing to claim. How often that is looked for is a matter of moments too."""
+    value, _ = outcome
+    return _verb(write) == "claim" and (value[0] if isinstance(value, tuple) else value) is None
 
 
 def _around(owner: type, method: str, name: str, reach: Callable[[str], None]) -> None:
