@@ -2,6 +2,7 @@
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
 """The addresses of a host name."""
 
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _GLOBAL_V6 = ipaddress.ip_network("2000::/3")
 _NO_MATTER_WHOSE = tuple(map(ipaddress.ip_network, ("2002::/16", "2001::/32", "192.88.99.0/24")))
@@ -150,8 +152,8 @@ class _Judged(AbstractResolver):
 
 
 def is_url(text: str) -> bool:
-    """Whether a text is meant as an address of the web."""
-    return text.lower().startswith(("http://", "https://"))
+    """Whether a text is meant as an address, which need not be one that is fetched."""
+    return _ADDRESS.match(text) is not None
 
 
 def parsed(url: str) -> URL:

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from typing import Any
 
 import pytest
 
+from clew.context.chunks import Chunk
+from clew.store.documents import NewDocument
+from clew.store.sqlite import SqliteStore
 from tests.files import pdf
 from tests.integration.test_cli_memory import ENV, SHELL
 from tests.integration.web_harness import Clew, Tab, running, settings
@@ -115,8 +119,73 @@ def test_documents_are_the_owners_a_persons_or_a_projects(docs: Command, folder:
     assert "is several documents" in err
 
 
+def test_all_documents_of_a_folder_are_removed_and_no_others(docs: Command, folder: Path) -> None:  # P41
+    inner = folder / "notes"
+    inner.mkdir()
+    (inner / "shed.md").write_text(GARDEN)
+    beside = folder.with_name("papers-old")
+    beside.mkdir()
+    (beside / "old.md").write_text(GARDEN)
+    docs("add", str(folder), str(beside))
+    assert docs.ok("remove", str(inner)) == "removed: shed.md\n"
+    assert docs.ok("remove", str(folder)) == "removed: boiler.pdf\nremoved: garden.md\n2 documents removed.\n"
+    assert [each["name"] for each in json.loads(docs.ok("list", "--json"))] == ["old.md"]
+    assert docs("remove", str(folder)) == (
+        3,
+        "",
+        f"clew: There is no document {str(folder)!r}.\n`clew docs list` shows those that are there.\n",
+    )
+    (beside / "old.md").unlink()
+    beside.rmdir()
+    assert docs.ok("remove", f"{beside}/") == "removed: old.md\n", "the folder may be gone"
+
+
+def test_a_folder_whose_documents_are_of_several_is_not_removed(docs: Command, folder: Path) -> None:  # P41, P33
+    docs.ok("add", str(folder / "garden.md"))
+    docs.ok("add", str(folder / "boiler.pdf"), "--person", "bob")
+    code, out, err = docs("remove", str(folder))
+    assert (code, out) == (2, "")
+    assert "holds documents of several: user:ada, user:bob" in err
+    assert len(json.loads(docs.ok("list", "--json"))) == 2
+
+
+def test_of_a_folder_those_that_are_watched_stay(docs: Command, folder: Path) -> None:  # P41
+    docs.ok("add", str(folder / "garden.md"))
+
+    async def watched() -> None:
+        store = await SqliteStore.open(docs.config.parent / "data/clew.db", 1.0)
+        new = NewDocument(str(folder / "house.md"), "house.md", "", "markdown", "hash", 1, "config", "")
+        await store.documents.put("user:ada", new, [Chunk("", "The chimney is swept in May.")], 1.0)
+        await store.close()
+
+    asyncio.run(watched())
+    assert docs.ok("remove", str(folder)) == "removed: garden.md\n"
+    code, out, err = docs("remove", str(folder))
+    assert (code, out) == (2, "")
+    assert "house.md comes from a watched folder" in err
+
+
+def test_names_are_shown_on_one_line_and_one_that_is_not_utf8_is_refused(docs: Command, tmp_path: Path) -> None:  # P41
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    (folder / "a\n\x1b[2Jb.md").write_text(GARDEN)
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text(GARDEN)
+    code, out, err = docs("add", str(folder))
+    assert code == 1
+    assert out.startswith("added: a\\n\\x1b[2Jb.md (2 passages)")
+    assert err == f"{folder}/caf\\xe9.md: not added: its name is not UTF-8. Rename it, and add it then.\n"
+    assert [each["state"] for each in json.loads(docs("add", str(folder), "--json")[1])] == ["unchanged", "refused"]
+    heading, row = docs.ok("list").splitlines()
+    assert heading.startswith("ID")
+    assert "a\\n\\x1b[2Jb.md" in row
+
+
 MISTAKES = [
     (("add",), 2, "Missing argument"),
+    (("add", "{folder}/garden.md", ""), 2, "One of them is empty"),
+    (("add", " \t"), 2, "One of them is empty"),
+    (("remove", ""), 2, "One of them is empty"),
+    (("add", "file:///etc/passwd", "ftp://x/y"), 1, "only http and https"),
     (("add", "{folder}/none.md", "{folder}/large.txt", "/dev/zero", "{folder}/picture.png"), 1, ""),
     (("add", "http://127.0.0.1:1/x", "http://localhost/x"), 1, "no host of the public Internet"),
     (("add", "{folder}/empty"), 3, "holds no documents"),

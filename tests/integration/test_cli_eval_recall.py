@@ -119,6 +119,7 @@ def test_talk_of_other_conversations_is_put_around(tmp_path: Path) -> None:
     assert measured["together"]["questions"] == 4
     assert measured["together"]["recalled"]["all"]["evidence"] > 0.5
     (folder / "messages.jsonl").write_text(lines(each | {"conv": "one"} for each in messages()))
+    (folder / "questions.jsonl").write_text(lines([{"qid": "q3", "conv": "one", "text": "Tyres?", "evidence": ["tyres-1"]}]))
     code, _, err = called(str(folder), "--among", "300", "--of", "sentences", cwd=tmp_path)
     assert code == 2
     assert "there is only one" in err
@@ -136,6 +137,24 @@ def test_questions_are_answered_line_by_line(tmp_path: Path) -> None:  # P31 P32
     assert "> Ada: In Laboe, berth 14." in hit["excerpt"]
     assert len(hit["excerpt"]) <= 400
     assert all(not hit["message_id"].startswith("boat") for hit in own["hits"])  # what is in view is not recalled
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        ([], "questions.jsonl holds no questions that have an answer."),
+        ([{"qid": "q4", "conv": "two", "category": "adversarial", "text": "Sandals?", "evidence": ["tyres-1"]}], "holds no questions"),
+        ([{"qid": "q5", "conv": "three", "text": "Tyres?", "evidence": ["tyres-1"]}], "the conversation 'three' of q5 has no message"),
+    ],
+    ids=["none", "without an answer", "of no conversation"],
+)
+def test_a_folder_without_a_question_to_score_is_refused(tmp_path: Path, chosen: list[dict[str, Any]], said: str) -> None:
+    folder = written(tmp_path / "own")
+    (folder / "questions.jsonl").write_text(lines(chosen))
+    code, out, err = called(str(folder), cwd=tmp_path)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,13 @@ async def test_text_that_cannot_be_read_is_refused_with_the_reason(body: bytes, 
 
 
 @pytest.mark.asyncio
+async def test_of_a_page_all_text_is_read_but_navigation_scripts_and_fields() -> None:
+    left_out = b"<nav>menu</nav><script>run()</script><style>p {}</style><form><label>Name</label><textarea>typed</textarea>"
+    page = left_out + b"<select><option>one</option></select><button>Send</button></form><aside>Beside.</aside><footer>Below.</footer>"
+    assert (await read("html", page)).sections[0].text.split() == ["Name", "Beside.", "Below."]
+
+
+@pytest.mark.asyncio
 async def test_a_page_in_an_unknown_encoding_is_refused() -> None:
     assert "'klingon'" in await refused("html", b"<meta charset=klingon><p>nuqneH")
     assert "'rot13'" in await refused("html", b"<meta charset=rot13><p>uryyb")

@@ -250,6 +250,7 @@ async def test_watched_folders_are_noticed(tmp_path: Path) -> None:  # P41
     folder.mkdir()
     (folder / "garden.md").write_text(GARDEN)
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 not really")
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.md")).write_text(GARDEN)  # a name that is not UTF-8
     async with engine(tmp_path, quiet) as world:
         world.config = world.config.model_copy(update={"docs": Docs(paths=(str(folder), str(tmp_path / "nowhere")))})
         async with world.running():

@@ -259,4 +259,5 @@ def test_public_hosts_are_public() -> None:
     for each in ("93.184.215.14", "8.8.8.8", "2606:4700::1111", "64:ff9b::808:808"):
         assert is_public(ipaddress.ip_address(each))
     assert is_url("HTTPS://site.test")
+    assert is_url("file:///etc/passwd"), "which is then refused as an address"
     assert not is_url("/home/ada/http.md")

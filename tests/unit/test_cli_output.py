@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.cli.output import Filter, harmless, print_table, width
+from clew.cli.output import Filter, escaped, harmless, print_table, width
 from clew.cli.prompt import folded, wrapped
 
 SEQUENCES = (
@@ -38,6 +38,14 @@ def test_controls_and_marks_of_direction_go_but_tab_and_newline() -> None:
 def test_nothing_that_a_terminal_acts_upon_is_left(text: str) -> None:
     assert not [char for char in harmless(text) if unicodedata.category(char) in ("Cc", "Cs") and char not in "\n\t"]
     assert harmless(harmless(text)) == harmless(text)
+
+
+@given(st.text())
+def test_an_escaped_name_is_one_harmless_line(name: str) -> None:
+    shown = escaped(name)
+    assert shown == harmless(shown) == escaped(shown)
+    assert len(shown.splitlines()) <= 1
+    assert name != shown or name.isprintable() or all(unicodedata.category(char) not in ("Cc", "Cs") for char in name)
 
 
 @given(st.lists(st.one_of(WORDS, st.sampled_from(SEQUENCES))), st.lists(st.integers(0, 200)))

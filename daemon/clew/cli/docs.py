@@ -12,12 +12,13 @@ import click
 
 from clew.cli.client import Client, connected
 from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone
-from clew.cli.output import harmless, nothing, plural, print_json, print_table
+from clew.cli.output import escaped, harmless, nothing, plural, print_json, print_table
 from clew.cli.reading import known_meaning, reading
 from clew.config import Config
 from clew.documents import Refused, folders
 from clew.errors import NotFound, UsageError
 from clew.fetching import is_url
+from clew.store.documents import Document
 from clew.store.notes import Where
 from clew.store.sqlite import SqliteStore
 
@@ -39,8 +40,15 @@ def _whose_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def _named(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """What is named. Nothing at all would be the folder that one is in."""
+    if not all(each.strip() for each in value):
+        raise click.BadParameter("One of them is empty. Is a variable not set? `.` is the folder that you are in.", ctx, parameter)
+    return value
+
+
 @docs.command()
-@click.argument("sources", metavar="PATH|URL...", nargs=-1, required=True)
+@click.argument("sources", metavar="PATH|URL...", nargs=-1, required=True, callback=_named)
 @_whose_options
 @config_option
 @json_option
@@ -93,17 +101,23 @@ async def _add(client: Client, config: Config, source: str, root: Path | None, w
             body |= {"source": str(path), "content": base64.b64encode(content).decode()}
         return {"source": body["source"], **await client.post("/api/v1/documents", body)}
     except (UsageError, Refused) as error:
-        return {"source": source, "state": "refused", "error": error.message, "hint": error.hint}
+        return _refused(source, error.message, error.hint)
     except OSError as error:
-        return {"source": source, "state": "refused", "error": error.strerror or str(error), "hint": ""}
+        return _refused(source, error.strerror or str(error), "")
+
+
+def _refused(source: str, why: str, hint: str) -> dict[str, Any]:
+    # A name that is not UTF-8 can be neither printed nor written as JSON.
+    shown = source.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return {"source": shown, "state": "refused", "error": why, "hint": hint}
 
 
 def _tell(result: dict[str, Any]) -> None:
     if result["state"] == "refused":
-        click.echo(f"{harmless(result['source'])}: not added: {harmless(result['error'])} {result['hint']}".rstrip(), err=True)
+        click.echo(f"{escaped(result['source'])}: not added: {harmless(result['error'])} {result['hint']}".rstrip(), err=True)
         return
     document = result["document"]
-    click.echo(f"{result['state']}: {harmless(document['name'])} ({plural(document['chunks'], 'passage')}) {document['id']}")
+    click.echo(f"{result['state']}: {escaped(document['name'])} ({plural(document['chunks'], 'passage')}) {document['id']}")
 
 
 @docs.command("list")
@@ -122,27 +136,44 @@ async def list_(person: str | None, project: str | None, path: Path | None, as_j
     elif not found:
         nothing("There are no documents.")
     headings = ("ID", "NAME", "WHOSE", "PASSAGES", "UPDATED", "SOURCE")
-    rows = ((d.id, d.name, d.scope, d.chunks, local(d.updated, zone(config)), d.source) for d in found)
+    rows = ((d.id, escaped(d.name), d.scope, d.chunks, local(d.updated, zone(config)), escaped(d.source)) for d in found)
     print_table(headings, () if as_json else rows)
 
 
 @docs.command()
-@click.argument("documents", metavar="ID|PATH|URL...", nargs=-1, required=True)
+@click.argument("documents", metavar="ID|PATH|URL...", nargs=-1, required=True, callback=_named)
 @config_option
 @json_option
 @asynchronous
 async def remove(documents: tuple[str, ...], path: Path | None, as_json: bool) -> None:
-    """Remove documents: nothing of them is found any more. The files themselves stay."""
+    """Remove documents, and all documents of folders: nothing of them is found any more. The files themselves stay."""
     config = settings(path)
     async with reading(config) as store:
-        keys = [each if is_url(each) or not Path(each).exists() else str(Path(each).absolute()) for each in documents]
-        found = [await store.documents.find(key) for key in keys]
+        found = {each.id: each for key in documents for each in await _meant(store, key)}
     async with connected(config) as client:
-        removed = [await client.delete(f"/api/v1/documents/{quote(each.id)}") for each in found]
+        removed = [await client.delete(f"/api/v1/documents/{quote(each)}") for each in found]
     if as_json:
         print_json(removed)
     for each in () if as_json else removed:
-        click.echo(f"removed: {harmless(each['name'])}")
+        click.echo(f"removed: {escaped(each['name'])}")
+    if len(removed) > len(documents) and not as_json:
+        click.echo(f"{plural(len(removed), 'document')} removed.")
+
+
+async def _meant(store: SqliteStore, key: str) -> Sequence[Document]:
+    """The document that is named, or those of the folder that is, which may be gone. Raises NotFound or UsageError."""
+    path = Path(key)
+    there = not is_url(key) and path.exists()
+    try:
+        return [await store.documents.find(str(path.absolute()) if there else key)]
+    except NotFound:
+        found = [] if is_url(key) else await store.documents.below({str(path.absolute()), str(path.resolve())})
+        if not found:
+            raise
+    if len(scopes := sorted({each.scope for each in found})) > 1:
+        raise UsageError(f"{key} holds documents of several: {', '.join(scopes)}.", hint="Say which, by their ids: `clew docs list`.")
+    # Those of watched folders are removed there; where there are no others, the daemon says so.
+    return [each for each in found if each.origin == "hand"] or found
 
 
 @docs.command()

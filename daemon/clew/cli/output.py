@@ -23,11 +23,17 @@ _SEQUENCE = re.compile(
 _UNFINISHED = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*\Z|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*\x1b?\Z|\x1b[ -/]*\Z")
 # Controls but tab and newline; marks that turn the direction of what follows; lone surrogates.
 _UNWANTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_NOT_IN_A_NAME = re.compile(f"{_UNWANTED.pattern}|[\t\n\u2028\u2029]")
 
 
 def harmless(text: str) -> str:
     """`text` without control sequences, so that nothing written by others moves the cursor, sets titles or hides words."""
     return _UNWANTED.sub("", _SEQUENCE.sub("", text.replace("\r\n", "\n")))
+
+
+def escaped(name: str) -> str:
+    """`name` on one line, as `harmless`, with an escape such as `\\x1b` for each character that has no place in it: names stay apart."""
+    return _NOT_IN_A_NAME.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), name)
 
 
 class Filter:

@@ -58,6 +58,8 @@ def stamp_of(found: os.stat_result) -> str:
 
 def content(path: Path, most_bytes: int, within: Path | None = None) -> tuple[bytes, str]:
     """(what a file holds, its stamp). within: it must lie in this folder, whatever links lead to it. Raises Refused, OSError."""
+    if not _is_utf8(str(path)):
+        raise Refused("its name is not UTF-8.", hint="Rename it, and add it then.")
     target = path.resolve(strict=True)
     if within is not None and not target.is_relative_to(within.resolve(strict=True)):
         raise Refused("it is a link that leads out of its folder.")
@@ -76,6 +78,14 @@ def content(path: Path, most_bytes: int, within: Path | None = None) -> tuple[by
     if len(body) > most_bytes:
         raise too_large(most_bytes)
     return body, stamp_of(found)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def too_large(most: int) -> Refused:

@@ -63,12 +63,16 @@ class Answer:
 def read(folder: Path) -> tuple[list[Remark], list[Question]]:
     """messages.jsonl and questions.jsonl of a folder. Raises UsageError where they are missing or wrong."""
     remarks, questions = lines(folder / "messages.jsonl", Remark), lines(folder / "questions.jsonl", Question)
-    known = {remark.message_id for remark in remarks}
+    if all(question.category == APART for question in questions):
+        raise UsageError(f"{folder / 'questions.jsonl'} holds no questions that have an answer.")
+    known, conversed = {remark.message_id for remark in remarks}, {remark.conv for remark in remarks}
     if len(known) < len(remarks):
         raise UsageError(f"{folder / 'messages.jsonl'} holds two messages of one id.")
     for question in questions:
         if unknown := set(question.evidence) - known:
             raise UsageError(f"{folder / 'questions.jsonl'}: the evidence {min(unknown)} of {question.qid} is in no message.")
+        if question.conv not in conversed:
+            raise UsageError(f"{folder / 'questions.jsonl'}: the conversation {question.conv!r} of {question.qid} has no message.")
     return remarks, questions
 
 
@@ -184,12 +188,10 @@ def conversations(remarks: Sequence[Remark], questions: Sequence[Question]) -> I
 
 
 def figures(answers: Sequence[Answer]) -> dict[str, Any]:
-    """What `answers` come to, by category and in all; shares from 0 to 1, CPU in milliseconds."""
+    """What `answers` come to, by category and in all; shares from 0 to 1, CPU in milliseconds. One at least is not of `APART`."""
     categories = dict.fromkeys(answer.question.category for answer in answers)
     total = [answer for answer in answers if answer.question.category != APART]
-    groups = {ALL: total or list(answers)} | {
-        name: [answer for answer in answers if answer.question.category == name] for name in categories
-    }
+    groups = {ALL: total} | {name: [answer for answer in answers if answer.question.category == name] for name in categories}
     cpu = sorted(answer.cpu * 1000 for answer in answers)
     return {
         "questions": len(answers),

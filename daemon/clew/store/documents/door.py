@@ -102,6 +102,10 @@ class DocumentsDoor:
         """The document with this id, the beginning of one, or this source. Raises NotFound or UsageError."""
         return await self._db.read(verbs.find, key)
 
+    async def below(self, folders: Collection[str]) -> list[Document]:
+        """The documents whose files lie in one of these folders, or in a folder in it. folders: absolute paths."""
+        return await self._db.read(verbs.below, folders)
+
     async def look_up(
         self, where: Where | None, terms: Sequence[str], limit: int, nearest: Sequence[int] = (), shown: Sequence[int] = ()
     ) -> Looked:

@@ -161,6 +161,13 @@ def find(db: sqlite3.Connection, key: str) -> Document:
     return _document(rows[0])
 
 
+def below(db: sqlite3.Connection, folders: Collection[str]) -> list[Document]:
+    """Documents whose source lies in one of these folders, by source. folders: absolute paths."""
+    begins = json.dumps([f"{folder.rstrip('/')}/" for folder in folders])
+    condition = "EXISTS (SELECT 1 FROM json_each(?) AS f WHERE substr(d.source, 1, length(f.value)) = f.value)"
+    return [_document(row) for row in damage.rows(db, f"SELECT {_COLUMNS} {_FROM} AND {condition} ORDER BY d.source, s.scope", begins)]
+
+
 def redact(db: sqlite3.Connection, redacted: Callable[[str], str]) -> None:
     """Take out of the pieces what is known as a secret by now."""
     for table, columns in (("documents", ("name", "title")), ("chunks", ("place", "text"))):
