@@ -1,7 +1,7 @@
 """Jobs that people make, in a chat, through their model, the command line or the API: checked, named, described."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
+from clew.clock import new_id
 from clew.config import Job as Entry
 from clew.errors import UsageError
 from clew.store import Job, JobEffect
@@ -21,6 +22,11 @@ CONFIRMED = 3
 """Coming instants that whoever makes a job is told."""
 SHORTEST = 60.0
 """Seconds of the shortest interval that may be asked for outside of the config."""
+PROMPT_CHARS = 10_000
+"""Characters of the longest prompt that may be asked for outside of the config."""
+MARK = 4
+"""Random characters behind the name of a person's job: 20 bits, drawn again where another job has them."""
+_NAME_CHARS = 64
 _NOT_IN_NAMES = re.compile(r"[^\w]+")
 
 
@@ -67,10 +73,15 @@ def booked(
 ) -> tuple[JobEffect, Described]:
     """(what makes a new job of these fields of a `schedule` entry, the job). Without `name` it gets one from its prompt.
 
-    The zone is stored with it, so that it does not change with the config. Raises UsageError with what is wrong.
+    What a person's job is called ends in random characters, whatever they ask for, so that it says nothing of others' jobs. The zone is
+    stored with it, so that it does not change with the config. Raises UsageError with what is wrong.
     """
     given = {key: value for key, value in fields.items() if value is not None}
-    name = str(given.pop("name", "")) or free_name(str(given.get("prompt", "")), taken)
+    asked = str(given.pop("name", ""))
+    if person is None:
+        name = asked or free_name(str(given.get("prompt", "")), taken)
+    else:
+        name = marked_name(asked or free_name(str(given.get("prompt", "")), ()), taken)
     entry = checked({"timezone": zone, **given, "name": name})
     job = Job(name, entry.model_dump_json(), True, first(entry, now, zone), origin, person)
     return JobEffect("add", name, person, job.spec, job.next_at, origin), described(job, zone)
@@ -96,6 +107,10 @@ def checked(fields: Mapping[str, Any]) -> Entry:
         raise UsageError("Programs can be named in the config alone.")
     if not str(fields.get("prompt", "")).strip():
         raise UsageError("A job needs a prompt.")
+    if (length := len(str(fields["prompt"]))) > PROMPT_CHARS:
+        raise UsageError(f"prompt: it has {length:,} characters, and {PROMPT_CHARS:,} are the most that a job's may have.")
+    if not str(fields.get("name", "")).isprintable():
+        raise UsageError("name: it has characters that cannot be seen.", hint="Write it in letters, digits, blanks and signs, on one line.")
     try:
         entry = Entry.model_validate(dict(fields))
     except ValidationError as error:
@@ -122,6 +137,14 @@ def free_name(prompt: str, taken: Collection[str]) -> str:
     while (name := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
     return name
+
+
+def marked_name(name: str, taken: Collection[str], draw: Callable[[], str] = new_id) -> str:
+    """`name`, cut where it is too long, with `MARK` of the characters that `draw` gives behind it."""
+    stem = name[: _NAME_CHARS - MARK - 1]
+    while (marked := f"{stem}-{draw()[:MARK]}") in taken:
+        pass
+    return marked
 
 
 def lines(jobs: Sequence[Described], person: str | None) -> list[str]:

@@ -60,7 +60,8 @@ async def _changed(store: SqliteStore, claim: Claim, person: str, verb: str, wor
 
 async def _history(store: SqliteStore, claim: Claim, name: str, zone: str) -> Said:
     person = claim.person.id if claim.person else None
-    if not seen([await store.job(name)], person, str(claim.address), zone, direct=claim.direct):
+    named = [job for job in await store.jobs() if job.name == name]
+    if not seen(named, person, str(claim.address), zone, direct=claim.direct):
         await own(store, name, person or "", str(claim.address), direct=claim.direct)  # raises: it is none that may be shown here
     lines = []
     for run in await store.job_history(name, RUNS):

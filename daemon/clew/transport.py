@@ -159,6 +159,10 @@ class Preview:
     ref: str | None = None
 
 
+def _reachable(address: Address) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a platform can do.
@@ -166,7 +170,8 @@ class Capabilities:
     limit: the longest part, in `unit`s; None for no limit. stream: how previews are shown. idempotent_send: the receiver drops a
     repeated delivery by its id. can_find: `find` works. merges: messages that wait may be answered together. instant: a reply counts
     as sent when it is committed (the page and the terminal fetch what they missed). typing_s: seconds after which the platform forgets
-    that clew is typing, so that it is told again; None: it does not.
+    that clew is typing, so that it is told again; None: it does not. unreachable: why nothing can ever be sent to an address, as what it
+    must look like; empty where it may be. Pure.
     """
 
     limit: int | None = None
@@ -178,6 +183,7 @@ class Capabilities:
     merges: bool = False
     instant: bool = False
     typing_s: float | None = None
+    unreachable: Callable[[Address], str] = _reachable
 
 
 @dataclass(frozen=True, slots=True)

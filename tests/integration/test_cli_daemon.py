@@ -316,6 +316,7 @@ def test_jobs_are_made_listed_switched_and_removed(clew: Command) -> None:  # P4
         ["--every", "evry 5 minutes"],
         [],
         ["--every", "1h", "--cron", "@daily"],
+        ["--every", "1h", "--to", "web:日 本"],
     ):
         assert clew("cron", "add", "hi", "--to", "web:local", *wrong)[0] == 2
     assert clew("cron", "remove", "morning")[0] == 2

@@ -180,6 +180,12 @@ async def test_jobs_are_made_switched_and_removed(clew: Clew) -> None:  # P45, B
         {"command": "true"},
         {"deliver_to": "nowhere:ada"},
         {"at": "2020-01-01T00:00", "cron": None},
+        {"deliver_to": "web:日 本"},
+        {"deliver_to": "web:local/"},
+        {"deliver_to": "web:local/../x"},
+        {"name": "nul\0z"},
+        {"name": "two\nlines"},
+        {"prompt": "p" * 10_001},
     ):
         status, refused = await clew.post("/api/v1/jobs", {**body, **wrong})
         assert (status, bool(refused["error"])) == (400, True)
@@ -189,6 +195,15 @@ async def test_jobs_are_made_switched_and_removed(clew: Clew) -> None:  # P45, B
         assert response.status == 200
     async with clew.http.delete(f"{clew.url}/api/v1/jobs/water") as response:
         assert "is in the config" in (await response.json())["error"]
+
+
+@pytest.mark.asyncio
+async def test_a_job_asks_no_more_than_a_message_may(tmp_path: Path) -> None:  # P45
+    async with running(settings(tmp_path / "c", limits={"message_bytes": "1KiB"})) as clew:
+        body = {"deliver_to": "web:local", "cron": "@daily"}
+        status, refused = await clew.post("/api/v1/jobs", {**body, "prompt": "é" * 513})
+        assert (status, "1,026 bytes, and 1,024 are the most" in refused["error"]) == (400, True)
+        assert (await clew.post("/api/v1/jobs", {**body, "prompt": "é" * 512}))[0] == 200
 
 
 @pytest.mark.asyncio

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew import programs, scheduled
-from clew.booking import checked, free_name
+from clew.booking import checked, free_name, marked_name
 from clew.config import Job
 from clew.context.templates import fenced, rendered
 from clew.errors import UsageError
@@ -23,6 +23,14 @@ def test_every_prompt_gives_a_free_name(prompt: str, taken: set[str]) -> None:  
     assert name not in taken
     assert 1 <= len(name) <= 64
     assert free_name(prompt, {*taken, name}) != name
+
+
+@given(st.text(max_size=100), st.text("ab", min_size=4, max_size=4))
+def test_a_marked_name_is_free_and_fits(name: str, other: str) -> None:  # P45
+    draws = iter((other, "cccc"))
+    marked = marked_name(name, {f"{name[:59]}-{other}"}, lambda: next(draws))
+    assert marked == f"{name[:59]}-cccc"
+    assert len(marked) <= 64
 
 
 @pytest.mark.parametrize("fields", [{"command": "true"}, {"condition": "true"}, {"prompt": "hi", "command": "true"}])

@@ -76,7 +76,14 @@ class Settings(BaseModel):
 class MqttTransport:
     """`name` is the section's name in the config and the first part of its addresses. `first_pause` in seconds."""
 
-    capabilities = Capabilities(limit=PART_BYTES, unit="bytes", markup="markdown", stream="ephemeral", idempotent_send=True)
+    capabilities = Capabilities(
+        limit=PART_BYTES,
+        unit="bytes",
+        markup="markdown",
+        stream="ephemeral",
+        idempotent_send=True,
+        unreachable=mqtt_payload.unreachable,
+    )
 
     def __init__(self, name: str, settings: Settings, *, first_pause: float = 1.0) -> None:
         self._name = name

@@ -61,6 +61,12 @@ class Packet:
     expiry: int | None = None
 
 
+def unreachable(to: Address) -> str:
+    """Why no topic can name `to`; empty where one can."""
+    levels = (to.chat, to.thread) if to.thread else (to.chat,)
+    return "" if all(map(_NAME.fullmatch, levels)) else "user and thread must be 1 to 64 of A-Z a-z 0-9 _ . -"
+
+
 @dataclass(frozen=True, slots=True)
 class Topics:
     """The topics of one bot, all below `chat/v1/<bot>`."""
@@ -105,8 +111,8 @@ class Topics:
 
     def _topic(self, direction: str, to: Address) -> str:
         levels = (to.chat, to.thread) if to.thread else (to.chat,)
-        if not all(_NAME.fullmatch(level) for level in levels):
-            raise Ignored(f"{to} cannot be a topic: user and thread must be 1 to 64 of A-Z a-z 0-9 _ . -")
+        if fault := unreachable(to):
+            raise Ignored(f"{to} cannot be a topic: {fault}")
         return "/".join((self.base, direction, *levels))
 
 

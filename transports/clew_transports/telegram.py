@@ -76,10 +76,24 @@ class Settings(BaseModel):
     prefix: Annotated[str, Field(min_length=1, max_length=50)] | None = None
 
 
+def unreachable(to: Address) -> str:
+    """Why the Bot API takes no message for `to`; empty where it may."""
+    fits = re.fullmatch(r"-?[0-9]{1,20}", to.chat) and re.fullmatch(r"[0-9]{1,20}", to.thread or "0")
+    return "" if fits else "chat and topic must be the numbers that Telegram has for them"
+
+
 class TelegramTransport:
     """`name` is the section's name in the config and the first part of its addresses. All times in seconds."""
 
-    capabilities = Capabilities(limit=LIMIT, unit="utf16", markup="markdown", stream="ephemeral", merges=True, typing_s=TYPING_S)
+    capabilities = Capabilities(
+        limit=LIMIT,
+        unit="utf16",
+        markup="markdown",
+        stream="ephemeral",
+        merges=True,
+        typing_s=TYPING_S,
+        unreachable=unreachable,
+    )
 
     def __init__(
         self, name: str, settings: Settings, *, first_pause: float = 1.0, poll_s: float = POLL_S, answer_s: float = ANSWER_S

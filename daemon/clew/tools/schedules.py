@@ -16,7 +16,7 @@ _Cron = Annotated[str, Field(description="Five fields, such as 30 8 * * 1-5, or 
 _Every = Annotated[str, Field(description="An interval: 90m, 6h, 2d.", max_length=20)]
 _At = Annotated[str, Field(description="Once: 2027-03-01T17:30, in the zone.", max_length=40)]
 _Zone = Annotated[str, Field(description="An IANA name; the person's if left out.", max_length=64)]
-_Prompt = Annotated[str, Field(description="What you are asked then, in full: nobody explains it.", max_length=10_000)]
+_Prompt = Annotated[str, Field(description="What you are asked then, in full: nobody explains it.", max_length=booking.PROMPT_CHARS)]
 _Named = Annotated[str, Field(max_length=64)]
 
 
@@ -30,7 +30,7 @@ class Create(_Arguments):
     every: _Every | None = None
     at: _At | None = None
     timezone: _Zone | None = None
-    name: _Named | None = None
+    name: Annotated[str, Field(description="Its first part; characters are put behind it.", max_length=64)] | None = None
 
 
 class Nothing(_Arguments):

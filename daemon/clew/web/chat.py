@@ -7,7 +7,6 @@ arriving: whoever comes back with `after` gets what was missed.
 import asyncio
 import contextlib
 import json
-import re
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +20,7 @@ from clew.service import Service
 from clew.store import Said
 from clew.transport import Address, Inbound, Preview, Typing
 from clew.web.auth import Door, unknown_caller
+from clew.web.transport import CHAT
 from clew.web.wire import Problem
 
 HEARTBEAT_S = 30.0
@@ -36,7 +36,6 @@ REMEMBERED = 1000
 """Ids that a socket remembers, of its own messages and of answered ones."""
 ID_CHARS = 128
 
-CHAT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 log = structlog.get_logger()
 

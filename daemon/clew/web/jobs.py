@@ -10,6 +10,7 @@ from clew.errors import UsageError
 from clew.service import Service
 from clew.store import JobEffect
 from clew.tools.schedules import switch
+from clew.transport import Address
 from clew.web.openapi import Call, Endpoint
 from clew.web.wire import plain
 
@@ -21,7 +22,7 @@ class NewJob(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    prompt: Annotated[str, Field(max_length=50_000)]
+    prompt: Annotated[str, Field(max_length=booking.PROMPT_CHARS)]
     deliver_to: Annotated[str, Field(max_length=512)]
     name: _Words | None = None
     cron: _Words | None = None
@@ -84,10 +85,7 @@ class Jobs:
 
     async def add_job(self, call: Call) -> Any:
         body: NewJob = call.body
-        transport = body.deliver_to.partition(":")[0]
-        if transport not in self._service.transports:
-            there = ", ".join(sorted(self._service.transports))
-            raise UsageError(f"deliver_to: there is no transport {transport!r} that is enabled; there are: {there}.")
+        self._check(body)
         effect, made = booking.booked(
             body.model_dump(),
             taken={job.name for job in await self._store.jobs()},
@@ -98,6 +96,21 @@ class Jobs:
         )
         await self._store.change_job(effect, self._now)
         return {"job": made.name, "schedule": made.schedule, "timezone": made.zone, "coming": made.times()}
+
+    def _check(self, body: NewJob) -> None:
+        """What depends on the config of the daemon. Raises UsageError."""
+        transports, most = self._service.transports, self._service.config.limits.message_bytes
+        try:
+            to = Address.parse(body.deliver_to)
+        except ValueError as error:
+            raise UsageError(f"deliver_to: {error}.") from None
+        if to.transport not in transports:
+            there = ", ".join(sorted(transports))
+            raise UsageError(f"deliver_to: there is no transport {to.transport!r} that is enabled; there are: {there}.")
+        if fault := transports[to.transport].transport.capabilities.unreachable(to):
+            raise UsageError(f"deliver_to: nothing can be sent to {body.deliver_to!r}: {fault}.")
+        if (size := len(body.prompt.encode("utf-8", "surrogatepass"))) > most:
+            raise UsageError(f"prompt: it has {size:,} bytes, and {most:,} are the most that a message may have (limits.message_bytes).")
 
     async def remove_job(self, call: Call) -> Any:
         await self._store.change_job(JobEffect("remove", call.path["name"]), self._now)

@@ -1,12 +1,16 @@
 """The chat page and the terminal as transports: their replies count as sent once committed, and are fetched by whoever looks."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 from clew.plugins import Plugin
 from clew.transport import Address, Capabilities, Delivery, Host, Part, Preview, PreviewRef, Route, Sent, Typing
+
+CHAT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""The name of a chat of the page."""
 
 
 class Settings(BaseModel):
@@ -15,10 +19,17 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
 
 
+def unreachable(to: Address) -> str:
+    """Why no page can show the chat `to`; empty where one can. The terminal's chats are named by the system's users."""
+    if to.transport != "web" or (to.thread is None and CHAT.fullmatch(to.chat)):
+        return ""
+    return "a chat is named by 1 to 64 of A-Z a-z 0-9 _ . -, without a thread"
+
+
 class LookIn:
     """A transport that nobody has to be called through: sockets read the timeline and listen to the bus."""
 
-    capabilities = Capabilities(markup="markdown", stream="ephemeral", merges=True, instant=True)
+    capabilities = Capabilities(markup="markdown", stream="ephemeral", merges=True, instant=True, unreachable=unreachable)
 
     async def run(self, host: Host) -> None:
         host.report(True)

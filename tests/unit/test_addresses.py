@@ -1,0 +1,48 @@
+"""Which addresses a transport can ever send to."""
+
+import pytest
+
+from clew.transport import Address, Capabilities
+from clew.web.transport import LookIn
+from clew_transports.mqtt import MqttTransport
+from clew_transports.telegram import TelegramTransport
+
+_CAN: dict[str, Capabilities] = {
+    "mqtt": MqttTransport.capabilities,
+    "telegram": TelegramTransport.capabilities,
+    "web": LookIn.capabilities,
+    "terminal": LookIn.capabilities,
+    "other": Capabilities(),
+}
+
+
+def unreachable(text: str) -> str:
+    address = Address.parse(text)
+    return _CAN[address.transport].unreachable(address)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mqtt:#",
+        "mqtt:+/x",
+        "mqtt:ada/../../x",
+        "mqtt:a b",
+        "mqtt:ada\n",
+        "telegram:ada",
+        "telegram:1/x",
+        "telegram:١",
+        "web:日 本",
+        "web:a/b",
+    ],
+)
+def test_what_can_never_be_sent_to_is_known_beforehand(text: str) -> None:  # P45
+    assert unreachable(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mqtt:ada", "mqtt:ada/kitchen", "telegram:42", "telegram:-100123/7", "web:local", "web:a.b-c_1", "terminal:ada+x", "other:日 本"],
+)
+def test_what_may_be_sent_to_is_let_through(text: str) -> None:  # P45
+    assert unreachable(text) == ""
