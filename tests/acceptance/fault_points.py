@@ -90,9 +90,10 @@ def _verb(write: Any) -> str:
 
 
 def _came_to_nothing(write: Any, outcome: Any) -> bool:
-    """Whether it claimed, and there was nothing to claim. How often that is looked for is a matter of moments too."""
+    """Whether it claimed a turn or a delivery, or took what is due, and there was none. How often that is looked for is a matter of moments
+    too."""
     value, _ = outcome
-    return _verb(write) == "claim" and (value[0] if isinstance(value, tuple) else value) is None
+    return _verb(write) in ("claim", "take") and not (value[0] if isinstance(value, tuple) and value else value)
 
 
 def _around(owner: type, method: str, name: str, reach: Callable[[str], None]) -> None:

@@ -98,7 +98,7 @@ class House:
         path = self.config(folder)
         await self.ada.send(identifier, command)
         status = await self.daemons.run(folder, path, at, END)
-        assert status == (-signal.SIGKILL if at else 0), (folder / "log").read_text()
+        assert status == (-signal.SIGKILL if at else 0), f"{at}: {read_points(folder)}"
         async with running(read(path)) as clew:
             await self.ada.reply_to(identifier)
             store = clew.service.store
