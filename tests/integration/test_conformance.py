@@ -294,7 +294,7 @@ async def test_a_wait_that_is_asked_for_holds_up_one_chat_only(kind: str, tmp_pa
         assert (here.platform.heard("ada"), here.platform.heard("bob")) == (echoes("first"), echoes("second"))
 
 
-async def test_an_oversize_reply_arrives_whole(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P47, BO-055, BO-059, BO-061
+async def test_an_oversize_reply_arrives_whole(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43, BO-055, BO-059, BO-061
     async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
         await here.platform.say(clew, "long")
         await here.platform.say(clew, "end")

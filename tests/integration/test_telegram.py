@@ -308,7 +308,7 @@ async def test_a_platform_that_is_down_is_told_and_met_again(platform: TelegramE
 # Out -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_reply_is_rendered_and_split_by_what_telegram_counts(platform: TelegramEmulator) -> None:  # P47, BO-055, BO-059, BO-061
+async def test_a_reply_is_rendered_and_split_by_what_telegram_counts(platform: TelegramEmulator) -> None:  # P43, BO-055, BO-059, BO-061
     code = "\n".join(f"print({number})  # <&>" for number in range(400))
     text = f"**Look** [here](https://e.org):\n\n```python\n{code}\n```\n\n- א שלום\n- 你好。\n" + "Sentence 😀. " * 500 + "!.-" * 1400
     async with connected(platform) as (transport, _):
