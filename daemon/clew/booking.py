@@ -45,7 +45,7 @@ class Described:
     failures: int = 0
 
     def times(self, count: int = SHOWN) -> list[str]:
-        return [local(at, self.zone) for at in self.coming[:count]]
+        return [iso(at, self.zone) for at in self.coming[:count]]
 
 
 def described(job: Job, zone: str, count: int = SHOWN) -> Described:
@@ -57,7 +57,7 @@ def described(job: Job, zone: str, count: int = SHOWN) -> Described:
     return Described(job.name, job.origin, job.person, when(entry), where, job.enabled, coming, entry, job.failures)
 
 
-def local(at: float, zone: str) -> str:
+def iso(at: float, zone: str) -> str:
     """A time in its zone, with the offset: 2027-01-15T08:30:00+01:00."""
     return datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat(timespec="seconds")
 
@@ -126,7 +126,7 @@ def first(entry: Entry, now: float, zone: str) -> float:
     """When it is due for the first time. Raises UsageError where that is over."""
     instant = next(upcoming(entry, now, zone), None)
     if instant is None:
-        raise UsageError(f"{when(entry)} ({entry.timezone or zone}) has passed; it is {local(now, entry.timezone or zone)} now.")
+        raise UsageError(f"{when(entry)} ({entry.timezone or zone}) has passed; it is {iso(now, entry.timezone or zone)} now.")
     return instant
 
 

@@ -170,7 +170,7 @@ class Dispatcher:
         except Stopped:
             await self._finish(claim, Outcome("stopped"), STOPPED)
         except (UsageError, NotFound) as error:  # the effect did not take place
-            await self._finish(claim, Outcome("done"), f"{error.message} {error.hint}".strip())
+            await self._finish(claim, Outcome("done"), error.told)
 
     async def _give_up(self, claim: Claim, why: str) -> None:
         log.error("turn.failed", error="given_up", detail=why)

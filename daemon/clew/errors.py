@@ -23,6 +23,11 @@ class ClewError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def told(self) -> str:
+        """All of it, as one line of text."""
+        return f"{self.message} {self.hint}".strip()
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

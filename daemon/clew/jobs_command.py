@@ -67,7 +67,7 @@ async def _history(store: SqliteStore, claim: Claim, name: str, zone: str) -> Sa
     for run in await store.job_history(name, RUNS):
         arrived = f", {run['delivery']}" if run["delivery"] else ""
         note = f" ({run['note']})" if run["note"] else ""
-        lines.append(f"{booking.local(run['instant'], zone)}: {run['outcome']}{arrived}{note}")
+        lines.append(f"{booking.iso(run['instant'], zone)}: {run['outcome']}{arrived}{note}")
     return Said("\n".join(lines) or f"{name} has not run yet.")
 
 

@@ -161,7 +161,7 @@ class Watch:
     def _tell(self, path: str, stamp: str, error: ClewError | OSError) -> None:
         if self._told.get(path) != stamp:
             self._told[path] = stamp
-            why = f"{error.message} {error.hint}".strip() if isinstance(error, ClewError) else error.strerror or str(error)
+            why = error.told if isinstance(error, ClewError) else error.strerror or str(error)
             log.warning("document.refused", path=path, why=why)
 
 

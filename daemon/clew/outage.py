@@ -56,7 +56,7 @@ class Outage:
         began = self._time.steady()
         state: Telling = "untold"
         notice: Delivery | None = None
-        self.reason = f"{failure.message} {failure.hint}".strip()
+        self.reason = failure.told
         log.error("store.unavailable", err=failure.message, hint=failure.hint)
         while not await self._store.takes_writes(self._time.wall()):
             await self._pause()

@@ -142,8 +142,8 @@ class Runs:
             await self._finish(claim, Outcome("failed", Step(tools=(done,)), note), sentence(note))
             return
         spoken = (NewMessage("assistant", (Text(ended.output),), self._time.wall(), metadata={"job": entry.name}),) if ended.output else ()
-        silent = "" if ended.output else "silent"
-        await self._finish(claim, Outcome("done", Step(spoken, tools=(done,)), run=silent), ended.output)  # type: ignore[arg-type]
+        outcome = Outcome("done", Step(spoken, tools=(done,)), run="" if ended.output else "silent")
+        await self._finish(claim, outcome, ended.output)
 
     async def _program(self, entry: Entry, command: str | Sequence[str], what: str, timeout: float) -> programs.Ended:
         variables = {"TZ": entry.timezone or self._zone, "CLEW_JOB": entry.name}

@@ -10,6 +10,7 @@ from hashlib import blake2b
 
 from aiohttp import web
 
+from .openai_rules import error_body
 from .scripts import echo
 from .server import (
     Clock,
@@ -73,9 +74,7 @@ class EmbeddingsEmulator(Emulator[Record]):
         return Record(request_id, path, headers, started)
 
     def _error_body(self, error: Rejected, record: Record) -> JsonObject:
-        shown = {"message": error.message, "type": error.type, "param": None, "code": None, **error.fields}
-        details = shown.pop("details", {})
-        return {"error": {**shown, **details}}
+        return error_body(error)
 
     def _authenticate(self, record: Record) -> None:
         key = record.headers.get("authorization", "").removeprefix("Bearer ")

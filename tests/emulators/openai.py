@@ -12,7 +12,7 @@ from typing import Literal
 from aiohttp import web
 
 from .openai_events import chunks, with_fault
-from .openai_rules import check
+from .openai_rules import check, error_body
 from .server import (
     Clock,
     Empty,
@@ -107,9 +107,7 @@ class OpenAIEmulator(Emulator[OpenAIRecord]):
         return OpenAIRecord(request_id, path, headers, started)
 
     def _error_body(self, error: Rejected, record: OpenAIRecord) -> JsonObject:
-        shown = {"message": error.message, "type": error.type, "param": None, "code": None, **error.fields}
-        details = shown.pop("details", {})
-        return {"error": {**shown, **details}}
+        return error_body(error)
 
     def _authenticate(self, record: OpenAIRecord) -> None:
         key = record.headers.get("authorization", "").removeprefix("Bearer ")

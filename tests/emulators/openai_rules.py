@@ -13,6 +13,13 @@ ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 _ROLE_LIST = "'system', 'assistant', 'user', 'function', 'tool', and 'developer'"
 
 
+def error_body(error: Rejected) -> JsonObject:
+    """An error as all of these APIs write it."""
+    shown = {"message": error.message, "type": error.type, "param": None, "code": None, **error.fields}
+    details = shown.pop("details", {})
+    return {"error": {**shown, **details}}
+
+
 def check(body: JsonObject) -> None:
     """Refuse a request with a field missing, a message of a wrong shape, or a tool call that is not answered at once.
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import click
 from pydantic import ValidationError
 
-from clew.booking import CONFIRMED, SHOWN, Described, described
+from clew.booking import CONFIRMED, SHOWN, Described, described, iso
 from clew.cli.client import connected, no_daemon, running
 from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone, zone_name
 from clew.cli.output import nothing, print_json, print_table
@@ -94,10 +94,6 @@ def _plain(job: Described, last: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def _iso(at: float, where: str) -> str:
-    return datetime.fromtimestamp(at, ZoneInfo(where)).isoformat(timespec="seconds")
-
-
 @cron.command()
 @click.argument("prompt")
 @click.option(
@@ -173,7 +169,7 @@ async def disable(name: str, path: Path | None) -> None:
 def next_(expression: str, timezone: str, start: str | None, count: int, as_json: bool) -> None:
     """Print when a cron expression is due, without a daemon or a config."""
     job = _job(expression, timezone)
-    instants = [_iso(at, timezone) for at in islice(upcoming(job, _instant(start, timezone), timezone), count)]
+    instants = [iso(at, timezone) for at in islice(upcoming(job, _instant(start, timezone), timezone), count)]
     if as_json:
         print_json(instants)
     for each in () if as_json else instants:

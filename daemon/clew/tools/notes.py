@@ -178,7 +178,7 @@ class NoteTools:
         try:
             done = await self._notes.change(_here(context), kind, edits, by, context.now)
         except UsageError as error:
-            raise ToolError(f"{error.message} {error.hint}") from None
+            raise ToolError(error.told) from None
         if all(each.state == "refused" for each in done):
             raise ToolError("\n".join(map(outcome, done)))
         return "\n".join(map(outcome, done))

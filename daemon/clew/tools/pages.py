@@ -38,7 +38,7 @@ def tools(fetcher: Fetcher, reader: Reader) -> list[Tool]:
             fetched = await fetcher.fetch(url, MOST_BYTES)
             contents = await reader.read(_kind(fetched), fetched.body, fetched.charset)
         except ClewError as error:
-            raise ToolError(f"{error.message} {error.hint}".strip()) from None
+            raise ToolError(error.told) from None
         text = "\n\n".join(section.text for section in contents.sections)
         return "\n".join([QUOTATION.format(harmless(fetched.url)), *(f"{QUOTE}{line}" for line in harmless_lines(text))])
 

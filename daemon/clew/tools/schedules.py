@@ -121,7 +121,7 @@ def _guarded(run: _Run) -> _Run:
         try:
             return await run(context, arguments)
         except (NotFound, UsageError) as error:
-            raise ToolError(f"{error.message} {error.hint}".strip()) from None
+            raise ToolError(error.told) from None
 
     return call
 

@@ -165,7 +165,7 @@ class ChatSocket:
         except ClewError as error:
             # Without an acknowledgement the client keeps the message and sends it again when it comes back.
             log.warning("inbox.rejected", transport=self._address.transport, err=str(error))
-            await self._send({"type": "error", "text": f"{error.message} {error.hint}".strip()})
+            await self._send({"type": "error", "text": error.told})
             await self._ws.close(code=WSCloseCode.TRY_AGAIN_LATER)
 
     async def _store(self, identifier: str, text: str) -> None:
