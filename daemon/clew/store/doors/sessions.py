@@ -1,0 +1,73 @@
+"""Sessions, their transcripts and timelines."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from clew.messages import Message
+from clew.store import Said, SessionRow, imports, proof, sessions, transcript
+from clew.store.doors.opened import Opened
+from clew.transport import Inbound
+
+
+class SessionsDoor(Opened):
+    """Sessions, their transcripts and timelines."""
+
+    async def sessions(self, address: str | None = None, limit: int = 1000) -> list[SessionRow]:
+        return await self._db.read(sessions.listing, address, limit)
+
+    async def find_session(self, prefix: str) -> SessionRow:
+        """Raises NotFound or UsageError."""
+        return await self._db.read(sessions.find, prefix)
+
+    async def current_session(self, address: str) -> str | None:
+        return await self._db.read(sessions.current, address)
+
+    async def open_chat(self, item: Inbound, person: str, now: float, title: str = "") -> str:
+        """Make a new session at an address and let its next message join it. Returns the session."""
+        return await self._db.write(sessions.open_chat, item, person, now, title)
+
+    async def join_chat(self, item: Inbound, person: str, session: str, now: float) -> None:
+        """Let the next message at an address join `session`; it stays with its own chat too."""
+        await self._db.write(sessions.join_chat, item, person, session, now)
+
+    async def transcript(self, session: str, after: int = 0) -> tuple[Message, ...]:
+        return await self._db.read(transcript.between, session, after)
+
+    async def messages(self, ids: Iterable[str]) -> tuple[Message, ...]:
+        return await self._db.read(transcript.by_ids, ids)
+
+    async def export_session(self, session: str) -> dict[str, Any]:
+        return await self._db.read(sessions.export, session)
+
+    async def import_session(self, data: dict[str, Any], now: float) -> str:
+        """Raises UsageError where `data` is no export, or its session is here already. Returns the session's id."""
+        export = await asyncio.to_thread(imports.check, data)
+        session, messages = export.session, export.messages
+        await self._db.write(imports.begin, session, now)
+        try:
+            for start in range(0, len(messages), imports.PIECE):
+                await self._db.write(imports.add, session, messages[start : start + imports.PIECE], now)
+            await self._db.write(imports.end, export, now)
+        except BaseException:
+            await self._db.write(sessions.delete, session.id)
+            raise
+        return session.id
+
+    async def delete_session(self, session: str) -> int:
+        return await self._db.write(sessions.delete, session)
+
+    async def tell_repairs(self, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
+        """Which of these repairs of a session's view were not told yet; they are from now on."""
+
+        def look(db: sqlite3.Connection) -> tuple[bool, tuple[str, ...]]:
+            return bool(sessions.untold(db, session, repairs)), ()
+
+        return await self._db.write_if(look, sessions.tell, session, repairs)
+
+    async def verify_session(self, session: str) -> list[str]:
+        return await self._db.read(proof.verify, session)
+
+    async def history(self, address: str, after: int, limit: int, *, newest: bool = True) -> list[Said]:
+        return await self._db.read(sessions.history, address, after, limit, newest=newest)

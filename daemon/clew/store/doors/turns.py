@@ -1,0 +1,112 @@
+"""What comes in, and the turns that it makes."""
+
+from collections.abc import Sequence
+
+from clew.messages import Message, ToolCall
+from clew.store import (
+    Answered,
+    Claim,
+    Decide,
+    Given,
+    Item,
+    JobEffect,
+    Outcome,
+    Question,
+    Reply,
+    Room,
+    StandingYes,
+    Step,
+    Verdict,
+    accept,
+    approvals,
+    outbox,
+    turns,
+)
+from clew.store.doors.opened import Opened
+from clew.transport import Delivery, Inbound, Receipt
+
+
+class TurnsDoor(Opened):
+    """What comes in, and the turns that it makes."""
+
+    async def accept(
+        self, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool = False
+    ) -> tuple[list[Receipt], list[Verdict]]:
+        self.arrivals.tell()  # before: the claim joins the commit
+        result = await self._db.write_joined(accept.accept, transport, items, cursor, now, decide, instant)
+        self._notify(*([self.deliveries[transport]] if any(verdict.reply for verdict in result[1]) else []))
+        return result
+
+    async def cursor(self, transport: str) -> str | None:
+        return await self._db.read(accept.cursor, transport)
+
+    async def recover(self, idempotent: frozenset[str], now: float) -> tuple[int, int]:
+        """At a start: void all leases. Returns how many turns were interrupted and how many sends have an unknown outcome."""
+        interrupted = await self._db.write(turns.void_leases)
+        return interrupted, await self._db.write(outbox.recover, idempotent, now)
+
+    async def claim_turn(
+        self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False, room: Room = turns.EVERYTHING
+    ) -> Claim | None:
+        return await self._db.write_if(
+            lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first, room
+        )
+
+    async def open_run(self, claim: Claim, text: str, now: float) -> Claim:
+        """Append what a job asks. Returns its claim as it goes to a model. Raises LeaseLost."""
+        return await self._db.write(turns.open_run, claim, text, now)
+
+    async def steer(self, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
+        """Messages that arrived in the chat of a running turn, taken into it. Raises LeaseLost."""
+        nothing: tuple[tuple[Item, ...], tuple[Message, ...]] = ((), ())
+        return await self._db.write_if(lambda db: (turns.steerable(db, claim.turn), nothing), turns.steer, claim, now)
+
+    async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
+        messages = await self._db.write(turns.record, claim, step)
+        self._prefixes.add(step.cache)
+        return messages
+
+    async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
+        for transport in {reply.address.transport for reply in replies if not reply.instant}:
+            self.deliveries[transport].tell()  # before: the delivery's claim joins the commit
+        result, waiting = await self._db.write_joined(turns.finish, claim, outcome, replies, now, self._known)
+        self._prefixes.add(outcome.step.cache)
+        changed = [self.jobs_changed] if any(isinstance(effect, JobEffect) for effect in outcome.effects) else []
+        self._notify(*([self.arrivals] if waiting else []), *changed)
+        return result
+
+    async def park(self, claim: Claim, question: Question, now: float) -> bool:
+        """Ask a person, and let the turn wait for the answer. False: it was stopped meanwhile. Raises LeaseLost."""
+        parked = await self._db.write(turns.park, claim, question, now)
+        self._notify(*(self.deliveries[each.address.transport] for each in (question.reply, question.notice) if each))
+        return parked
+
+    async def answers(self, turn: str) -> dict[ToolCall, Answered]:
+        """What people answered for the calls of a turn."""
+        return await self._db.read(approvals.answers, turn)
+
+    async def standing(self, address: str, person: str | None = None) -> list[StandingYes]:
+        """The yeses for good at an address, of all people where `person` is None."""
+        return await self._db.read(approvals.standing, address, person)
+
+    async def expire_questions(self, now: float) -> list[Given]:
+        """Close the questions that nobody answered in time; their turns go on."""
+        closed = await self._db.write_if(lambda db: (approvals.any_due(db, now), []), approvals.expire, now)
+        self._notify(*([self.arrivals] if closed else []))
+        return closed
+
+    async def next_expiry(self) -> float | None:
+        """When the next open question ends, None where none is open."""
+        return await self._db.read(approvals.next_due)
+
+    async def release(self, claim: Claim) -> None:
+        await self._db.write(turns.release, claim)
+
+    async def draft(self, claim: Claim, reply: Reply, now: float) -> Delivery:
+        return await self._db.write(outbox.draft, reply, claim.session, claim.turn, now)
+
+    async def previewed(self, delivery: Delivery, ref: str) -> None:
+        await self._db.write_relaxed(outbox.previewed, delivery.id, ref)
+
+    async def tool_states(self, turn: str) -> dict[str, str]:
+        return await self._db.read(turns.tool_states, turn)
