@@ -1,4 +1,4 @@
-"""From the config to the parts of a process: transports, providers, people, the zone."""
+"""From the config to the parts of a process: transports, providers, tools, people, the zone."""
 
 import importlib
 import os
@@ -13,15 +13,18 @@ from tzlocal import get_localzone_name
 
 from clew.clock import Time
 from clew.config import Config, TransportSection
+from clew.documents.reading import Reader
 from clew.embedders import Embedder
+from clew.fetching import Fetcher
 from clew.meaning import Meaning
+from clew.passages import Passages
 from clew.plugins import registry
 from clew.providers import Provider
 from clew.providers.auto import Automatic
 from clew.request import ToolSpec
 from clew.store import Person
 from clew.store.sqlite import SqliteStore
-from clew.tools import documents, notes, pages, schedules, sessions, skills
+from clew.tools import Tool, documents, notes, pages, schedules, sessions, skills
 from clew.transport import Transport
 
 LOCAL = ("web", "terminal")
@@ -52,6 +55,15 @@ def tool_specs(config: Config) -> list[ToolSpec]:
     own = [*sessions.specs(), *schedules.specs(), *documents.specs(), *pages.specs()]
     opening = skills.specs(skills.read(config.agent.skills_dir))
     return [*own, *noting, *opening, *(tool.spec for tool in plugged("clew.tools"))]
+
+
+def own_tools(
+    config: Config, store: SqliteStore, meaning: Meaning | None, passages: Passages, reader: Reader, learnt: skills.Skills
+) -> list[Tool]:
+    """The same tools, ready to run. learnt: the skills in the config's folder."""
+    noting = notes.tools(store) if config.agent.notes.enabled else []
+    own = [*sessions.tools(store, meaning), *schedules.tools(store), *documents.tools(passages), *pages.tools(Fetcher(), reader)]
+    return [*own, *noting, *skills.tools(learnt), *plugged("clew.tools")]
 
 
 def projects_of(config: Config) -> dict[str, str]:

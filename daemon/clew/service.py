@@ -1,21 +1,18 @@
 """The composition root: what a clew process is made of, how it starts and how it stops."""
 
 import asyncio
-import fcntl
-import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
 
-from clew import __version__, commands
+from clew import __version__, commands, data_dir
 from clew.agent import Agent
 from clew.asking import Asking
-from clew.assembly import LOCAL, build_transport, meaning_of, owner_of, people_of, plugged, projects_of, sections, zone_name
+from clew.assembly import LOCAL, build_transport, meaning_of, own_tools, owner_of, people_of, plugged, projects_of, sections, zone_name
 from clew.boundaries import Boundaries
 from clew.bus import Bus
 from clew.clock import Time, new_id
@@ -47,7 +44,7 @@ from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently, supervise
 from clew.threads import Threads
-from clew.tools import documents, notes, pages, schedules, sessions, skills
+from clew.tools import skills
 from clew.tools.runner import ToolRunner
 from clew.tools.servers import Servers
 from clew.transport import Address, Host, Inbound, Part, Transport
@@ -135,13 +132,10 @@ class Service:
         self.passages = Passages(store, config.docs.budget_chars, self.meaning.nearest if self.meaning else None)
         self.library = Library(store, self._reader, Fetcher(), config.limits.attachment_bytes, self.time)
         self.watch = Watch(store, self.library, owner_of(config), config.docs.paths, self.time)
-        noting = notes.tools(store) if agent.notes.enabled else []
-        web = pages.tools(Fetcher(), self._reader)
-        own = [*sessions.tools(store, self.meaning), *schedules.tools(store), *documents.tools(self.passages), *web]
         learnt = skills.read(agent.skills_dir)
         for name, fault in learnt.faults:
             log.warning("skill.left_out", skill=name, err=fault)
-        self._own_tools = [*own, *noting, *skills.tools(learnt), *plugged("clew.tools")]
+        self._own_tools = own_tools(config, store, self.meaning, self.passages, self._reader, learnt)
         tools = [*self._own_tools, *self.servers.tools()]
         self.tools = ToolRunner(tools, agent.approver, config.limits.tool_output_chars)
         recall: RecallProvider = next(plugged("clew.recall"), None) or IndexRecall(store, agent.recall, self.metrics, self.meaning)
@@ -219,8 +213,8 @@ class Service:
         """
         async with AsyncExitStack() as stack:
             time = time or Time()
-            folder = _data_dir(config)
-            stack.enter_context(_locked(folder))
+            folder = data_dir.made(config.data_dir)
+            stack.enter_context(data_dir.locked(folder))
             store = await SqliteStore.open(folder / "clew.db", time.wall(), known=config.secrets())
             stack.push_async_callback(store.close)
             lineups = Lineups()
@@ -423,33 +417,6 @@ class Service:
         """The session of `address` that was used last."""
         found = await self.store.sessions(str(address), 1)
         return found[0].id if found else None
-
-
-def _data_dir(config: Config) -> Path:
-    folder = config.data_dir.expanduser()
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise ClewError(f"{folder}: the data directory cannot be made ({error.strerror}).", hint="Set data_dir in the config.") from None
-    return folder
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """One process per data directory."""
-    try:
-        handle = os.open(folder / "clew.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise ClewError(f"{folder}: the data directory cannot be written ({error.strerror}).", hint="Check its owner.") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise ClewError(f"{folder}: another clew uses this data directory.", hint="Stop it first, or choose another data_dir.") from None
-    try:
-        yield
-    finally:
-        os.close(handle)
 
 
 async def cancelled(tasks: Sequence[asyncio.Future[Any]]) -> None:
