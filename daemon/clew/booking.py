@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from clew.clock import new_id
 from clew.config import Job as Entry
-from clew.errors import UsageError
+from clew.errors import NotFound, UsageError
 from clew.store import Job, JobEffect
+from clew.store.sqlite import SqliteStore
 from clew.timetable import span, upcoming, when
 
 SHOWN = 5
@@ -145,6 +146,27 @@ def marked_name(name: str, taken: Collection[str], draw: Callable[[], str] = new
     while (marked := f"{stem}-{draw()[:MARK]}") in taken:
         pass
     return marked
+
+
+def seen(jobs: Sequence[Job], person: str | None, address: str, zone: str, *, direct: bool) -> list[Described]:
+    """The jobs that may be shown in a chat: those that speak there and, in a person's own chat, all of theirs."""
+    everything = [described(job, zone) for job in jobs]
+    return [job for job in everything if (direct and person is not None and job.person == person) or job.entry.deliver_to == address]
+
+
+async def own(store: SqliteStore, name: str, person: str, address: str, *, direct: bool) -> Job:
+    """A job of this person's that may be shown in this chat. Raises NotFound."""
+    job = await store.job(name, person)
+    if not seen([job], person, address, "UTC", direct=direct):
+        raise NotFound(f"There is no job {name[:64]!r} of yours here.", hint="/jobs lists those that are.")
+    return job
+
+
+def switch(job: Job, *, enabled: bool, now: float, zone: str) -> JobEffect:
+    """What turns a job on or off. Its clock begins anew when it is turned on. Raises UsageError where it is not due again."""
+    if not enabled:
+        return JobEffect("disable", job.name, job.person)
+    return JobEffect("enable", job.name, job.person, next_at=first(described(job, zone).entry, now, zone))
 
 
 def lines(jobs: Sequence[Described], person: str | None) -> list[str]:

@@ -8,7 +8,6 @@ from clew import booking
 from clew.errors import UsageError
 from clew.store import Claim, JobEffect
 from clew.store.sqlite import SqliteStore
-from clew.tools.schedules import own, seen, switch
 
 USAGE = "/jobs [add WHEN PROMPT | remove NAME | pause NAME | resume NAME | run NAME | history NAME]"
 HOW = (
@@ -32,7 +31,7 @@ async def answer(store: SqliteStore, claim: Claim, rest: str, zone: str) -> Said
     person = claim.person.id if claim.person else None
     match rest.split(maxsplit=1):
         case []:
-            lines = booking.lines(seen(await store.jobs(), person, str(claim.address), zone, direct=claim.direct), person)
+            lines = booking.lines(booking.seen(await store.jobs(), person, str(claim.address), zone, direct=claim.direct), person)
             return Said("\n".join(lines) or f"There are no jobs here. {HOW}")
         case ["history", name]:
             return await _history(store, claim, name, zone)
@@ -49,20 +48,20 @@ async def _changed(store: SqliteStore, claim: Claim, person: str, verb: str, wor
         taken = {job.name for job in await store.jobs()}
         effect, made = booking.booked(fields, taken=taken, origin="chat", person=person, now=claim.started, zone=zone)
         return Said(f"Made: {booking.line(made, person)}", (effect,))
-    job = await own(store, words, person, str(claim.address), direct=claim.direct)
+    job = await booking.own(store, words, person, str(claim.address), direct=claim.direct)
     if verb == "remove":
         return Said(f"Removed: {job.name}.", (JobEffect("remove", job.name, person),))
     if verb == "run":
         return Said(f"{job.name} runs.", (JobEffect("run", job.name, person, next_at=claim.started),))
-    effect = switch(job, enabled=verb == "resume", now=claim.started, zone=zone)
+    effect = booking.switch(job, enabled=verb == "resume", now=claim.started, zone=zone)
     return Said(f"{job.name} is {'on' if verb == 'resume' else 'off'}.", (effect,))
 
 
 async def _history(store: SqliteStore, claim: Claim, name: str, zone: str) -> Said:
     person = claim.person.id if claim.person else None
     named = [job for job in await store.jobs() if job.name == name]
-    if not seen(named, person, str(claim.address), zone, direct=claim.direct):
-        await own(store, name, person or "", str(claim.address), direct=claim.direct)  # raises: it is none that may be shown here
+    if not booking.seen(named, person, str(claim.address), zone, direct=claim.direct):
+        await booking.own(store, name, person or "", str(claim.address), direct=claim.direct)  # raises: it is none that may be shown here
     lines = []
     for run in await store.job_history(name, RUNS):
         arrived = f", {run['delivery']}" if run["delivery"] else ""

@@ -1,6 +1,6 @@
 """Tools with which a model makes jobs for the person it talks with: theirs alone, and spoken where they were asked for."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from clew import booking
 from clew.errors import NotFound, UsageError
 from clew.request import ToolSpec
-from clew.store import Job, JobEffect
+from clew.store import JobEffect
 from clew.store.sqlite import SqliteStore
 from clew.tools import Tool, ToolContext, ToolError, schema
 
@@ -78,26 +78,26 @@ def tools(store: SqliteStore) -> list[Tool]:
 
     async def listing(context: ToolContext, arguments: BaseModel) -> str:
         person = context.person.id if context.person else None
-        shown = seen(await store.jobs(), person, context.address, context.zone_name, direct=context.direct)
+        shown = booking.seen(await store.jobs(), person, context.address, context.zone_name, direct=context.direct)
         return "\n".join(booking.lines(shown, person)) or "There are no jobs."
 
     async def update(context: ToolContext, arguments: BaseModel) -> str:
         asked = Update.model_validate(arguments.model_dump())
         person = _asker(context)
         fields = asked.model_dump(exclude={"name", "enabled"}, exclude_none=True)
-        job = await own(store, asked.name, person, context.address, direct=context.direct)
+        job = await booking.own(store, asked.name, person, context.address, direct=context.direct)
         if fields:
             effect, _ = booking.rebooked(job, fields, context.now, context.zone_name)
             await store.change_job(effect, context.now)
         if asked.enabled is not None:
-            effect = switch(await store.job(asked.name, person), enabled=asked.enabled, now=context.now, zone=context.zone_name)
+            effect = booking.switch(await store.job(asked.name, person), enabled=asked.enabled, now=context.now, zone=context.zone_name)
             await store.change_job(effect, context.now)
         return booking.line(booking.described(await store.job(asked.name, person), context.zone_name), person)
 
     async def delete(context: ToolContext, arguments: BaseModel) -> str:
         name = Delete.model_validate(arguments.model_dump()).name
         person = _asker(context)
-        await own(store, name, person, context.address, direct=context.direct)
+        await booking.own(store, name, person, context.address, direct=context.direct)
         await store.change_job(JobEffect("remove", name, person), context.now)
         return f"Deleted {name}."
 
@@ -133,24 +133,3 @@ def _asker(context: ToolContext) -> str:
     if context.person is None or context.person.role == "guest":
         raise ToolError("Only members and owners may have jobs.")
     return context.person.id
-
-
-def seen(jobs: Sequence[Job], person: str | None, address: str, zone: str, *, direct: bool) -> list[booking.Described]:
-    """The jobs that may be shown in a chat: those that speak there and, in a person's own chat, all of theirs."""
-    everything = [booking.described(job, zone) for job in jobs]
-    return [job for job in everything if (direct and person is not None and job.person == person) or job.entry.deliver_to == address]
-
-
-async def own(store: SqliteStore, name: str, person: str, address: str, *, direct: bool) -> Job:
-    """A job of this person's that may be shown in this chat. Raises NotFound."""
-    job = await store.job(name, person)
-    if not seen([job], person, address, "UTC", direct=direct):
-        raise NotFound(f"There is no job {name[:64]!r} of yours here.", hint="/jobs lists those that are.")
-    return job
-
-
-def switch(job: Job, *, enabled: bool, now: float, zone: str) -> JobEffect:
-    """What turns a job on or off. Its clock begins anew when it is turned on. Raises UsageError where it is not due again."""
-    if not enabled:
-        return JobEffect("disable", job.name, job.person)
-    return JobEffect("enable", job.name, job.person, next_at=booking.first(booking.described(job, zone).entry, now, zone))

@@ -9,7 +9,6 @@ from clew import booking
 from clew.errors import UsageError
 from clew.service import Service
 from clew.store import JobEffect
-from clew.tools.schedules import switch
 from clew.transport import Address
 from clew.web.openapi import Call, Endpoint
 from clew.web.wire import plain
@@ -124,7 +123,7 @@ class Jobs:
 
     async def _switched(self, name: str, *, enabled: bool) -> Any:
         job = await self._store.job(name)
-        await self._store.change_job(switch(job, enabled=enabled, now=self._now, zone=self._service.zone), self._now)
+        await self._store.change_job(booking.switch(job, enabled=enabled, now=self._now, zone=self._service.zone), self._now)
         return {"job": name, "enabled": enabled}
 
     async def run_job(self, call: Call) -> Any:
