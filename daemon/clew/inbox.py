@@ -11,7 +11,7 @@ from clew.bus import Bus, Replied
 from clew.clock import Time
 from clew.commands import CONTROL
 from clew.config import Limits
-from clew.context.consent import QUESTION_CODE, Answer, read_answer
+from clew.context.consent import QUESTION_CODE, Answer, read_answer, read_reaction
 from clew.context.text import clean
 from clew.metrics import Metrics
 from clew.store import Asked, Given, Sender, Verdict
@@ -27,6 +27,9 @@ CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 CODE_LENGTH = 8
 OPEN_REQUESTS = 100
 """Access requests that may be open at once; strangers beyond it get no answer."""
+
+UNASKED = "it answers no question"
+"""Why a reaction is let pass."""
 
 Report = Callable[[bool, str], None]
 
@@ -44,6 +47,8 @@ def decider(unknown: Unknown, limits: Limits, code: Callable[[], str]) -> Callab
     """The one policy: a pure function of an arrival and what is known of its sender (but for `code`, which makes pairing codes)."""
 
     def decide(item: Inbound, sender: Sender) -> Verdict:
+        if item.kind == "reaction":
+            return _reaction(item, sender)
         if sender.person is None and unknown != "allow":
             return _stranger(sender, unknown, code)
         if item.refused:
@@ -72,7 +77,7 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
         return _refusal("it is empty", "changed")
     if too_big := next((each for each in item.attachments if each.size > limits.attachment_bytes), None):
         return _refusal(f"its attachment has {too_big.size:,} bytes, and {limits.attachment_bytes:,} are the most I take", "changed")
-    if item.kind != "message":
+    if item.kind in ("edit", "delete"):
         return Verdict(kind=item.kind)
     if first_word(item.text) in CONTROL:
         return _stop(sender)
@@ -103,6 +108,15 @@ def _answer(item: Inbound, sender: Sender) -> Verdict | None:
             kind="answer", reply=f"{len(meant)} questions are open here. Put the code of the one that you mean behind it: {codes}"
         )
     return _given(meant[0], said)
+
+
+def _reaction(item: Inbound, sender: Sender) -> Verdict:
+    """What an emoji on a message comes to: the answer to the question in it, or nothing."""
+    said = read_reaction(item.text)
+    if said is None or not sender.asked:
+        return Verdict(refused=UNASKED)
+    asked = sender.asked[0]
+    return Verdict(kind="answer", given=(Given(asked.id, asked.turn, yes=said == "yes"),))
 
 
 def _given(asked: Asked, said: Answer) -> Verdict:
@@ -185,6 +199,8 @@ class Door:
         self._report(up, detail)
 
     def _tell(self, item: Inbound, receipt: Receipt, verdict: Verdict) -> None:
+        if receipt.reason == UNASKED:
+            return
         logger = log.bind(transport=self._transport, address=str(item.address))
         if receipt.status == "duplicate":
             logger.info("inbox.duplicate", id=item.external_id)

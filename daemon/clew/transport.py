@@ -47,6 +47,9 @@ class Inbound:
     sender: the sender's identity on the platform (`<transport>:<sender>` is the identity of the config).
     direct: a chat of one person with clew; False for groups. sent_at, expires_at: seconds since the epoch, UTC.
     edits: the external_id of the message that an edit changes.
+    kind: a `reaction` is no message: `text` is its emoji, `reply_to` the platform's id of the message that it stands on. It is not stored,
+    and nothing comes of it but the answer to a question of clew's. Where the platform does not say in which thread that message is, the
+    address of the whole chat will do.
     refused: why the adapter cannot take it (malformed, too big …): stored as refused and answered with that text, without a
     model call.
     context: opaque, comes back in the `Delivery` (response topic, correlation data, reply URL).
@@ -59,7 +62,7 @@ class Inbound:
     client_id: str = ""
     sender_name: str = ""
     direct: bool = True
-    kind: Literal["message", "edit", "delete"] = "message"
+    kind: Literal["message", "edit", "delete", "reaction"] = "message"
     edits: str = ""
     reply_to: str | None = None
     sent_at: float | None = None

@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from html import unescape
 from typing import Any, Self
 
@@ -150,6 +150,16 @@ class TelegramEmulator:
     def edit(self, message: JsonObject, text: str) -> None:
         self.give({"edited_message": {**message, "text": text, "entities": _entities(text), "edit_date": 1_800_000_009}})
 
+    def react(
+        self, message_id: int, *emoji: str, user: JsonObject | None = None, chat: int | None = None, before: Sequence[str] = ()
+    ) -> None:
+        """Put these emoji on a message in place of those `before`."""
+        user = user or person(11)
+        chat = user["id"] if chat is None else chat
+        old, new = ([{"type": "emoji", "emoji": each} for each in given] for given in (before, emoji))
+        reacted = {"chat": _chat(chat), "message_id": message_id, "user": user, "date": 1_800_000_010}
+        self.give({"message_reaction": reacted | {"old_reaction": old, "new_reaction": new}})
+
     def give(self, update: JsonObject) -> int:
         """Queue an update. Returns its id."""
         self._update_id += 1
@@ -229,6 +239,8 @@ class TelegramEmulator:
         if mine.done():
             raise No(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running")
         mine.set_result(None)
+        if "message_reaction" not in arguments.get("allowed_updates", ()):  # left out unless it is asked for
+            self._updates = {number: each for number, each in self._updates.items() if "message_reaction" not in each}
         return [self._updates[number] for number in sorted(self._updates)][: int(arguments.get("limit") or 100)]
 
     def _getMe(self, arguments: JsonObject) -> JsonObject:  # noqa: N802 - the API's name

@@ -81,6 +81,47 @@ async def test_a_call_waits_for_a_yes_and_runs_once(tmp_path: Path, words: str) 
     assert "rent" not in str(logs)
 
 
+async def reacted(world: World, emoji: str, on: Delivery, chat: str = "ada", **more: Any) -> str:
+    """Put an emoji on what was sent; what the door says of it."""
+    (receipt,) = await world.desk.accept(world.desk.message(emoji, chat, kind="reaction", reply_to=f"ref-{on.id}", **more))
+    return receipt.status
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("emoji", "paid"), [("👍🏽", ["rent"]), ("✅", ["rent"]), ("👎", []), ("❌", [])])
+async def test_an_emoji_on_the_question_answers_it_in_a_thread_too(tmp_path: Path, emoji: str, paid: list[str]) -> None:
+    ledger = Ledger()
+    async with engine(tmp_path, calling(("pay", {"note": "rent"})), tools=[ledger.tool]) as world, world.running():
+        first = await begun(world, "pay the rent", "room/7", sender="ada", direct=False)
+        said = await question(world, "room/7")
+        await world.idle()
+        assert await reacted(world, emoji, said, "room", sender="bob", direct=False) == "refused", "it was not bob who was asked"
+        assert await reacted(world, "🎉", said, "room", sender="ada", direct=False) == "refused"
+        assert await reacted(world, emoji, replace(said, id="other"), "room", sender="ada", direct=False) == "refused"
+        assert await reacted(world, emoji, said, "roo", sender="ada", direct=False) == "refused"
+        assert query(tmp_path, "SELECT state FROM approvals") == [("open",)]
+        assert await reacted(world, emoji, said, "room", sender="ada", direct=False) == "stored"
+        assert (await answered(world, first)).answers == (first.client_id,)
+        await world.idle()
+        assert await reacted(world, "👎", said, "room", sender="ada", direct=False) == "refused", "it is closed"
+        assert query(tmp_path, "SELECT count(*), max(kind) FROM inbox") == [(1, "message")], "an emoji is no message"
+        assert query(tmp_path, "SELECT address FROM chats") == [("desk:room/7",)]
+    assert ledger.done == paid
+
+
+@pytest.mark.asyncio
+async def test_emoji_that_answer_nothing_cost_nothing(tmp_path: Path) -> None:
+    async with engine(tmp_path, lambda body: say("hello")) as world, world.running():
+        await world.desk.ask("hi")
+        calls = len(world.replies)
+        with capture_logs() as logs:
+            assert await reacted(world, "👍", world.desk.sent[-1]) == "refused"
+            assert await reacted(world, "👍", world.desk.sent[-1], sender="stranger") == "refused"
+        await world.idle()
+        assert (len(world.replies), len(world.desk.sent), logs) == (calls, 1, [])
+        assert query(tmp_path, "SELECT count(*) FROM access_requests") == [(0,)]
+
+
 @pytest.mark.asyncio
 async def test_a_no_is_told_to_the_model_and_nothing_runs(tmp_path: Path) -> None:
     ledger = Ledger()

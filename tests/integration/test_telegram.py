@@ -211,6 +211,31 @@ async def test_topics_are_chats_and_threads_of_replies_are_not(platform: Telegra
         assert platform.messages[-1]["message_thread_id"] == 7
 
 
+async def test_an_emoji_on_a_message_comes_as_a_reaction_to_it(platform: TelegramEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        platform.react(101, "❤", "👍", before=["❤"])
+        platform.react(101, before=["👍"])
+        platform.react(101, "👍", user=telegram.BOT)
+        platform.react(55, "👎", user=ADA, chat=SUPER)
+        platform.give(
+            {
+                "message_reaction": {
+                    "chat": {"id": SUPER, "type": "supergroup"},
+                    "message_id": 55,
+                    "actor_chat": {"id": SUPER},
+                    "date": 1,
+                    "old_reaction": [],
+                    "new_reaction": [{"type": "custom_emoji", "custom_emoji_id": "5"}],
+                }
+            }
+        )
+        platform.say("behind it")
+        await inbox.until(lambda: any(row.kind == "message" for row in inbox.rows.values()))
+        mine, groups, _ = inbox.rows.values()
+        assert (mine.kind, mine.text, mine.reply_to, mine.direct, str(mine.address)) == ("reaction", "👍", "101", True, "telegram:11")
+        assert (groups.text, groups.reply_to, groups.direct, str(groups.address)) == ("👎", "55", False, f"telegram:{SUPER}")
+
+
 async def test_an_edit_names_what_it_changes(platform: TelegramEmulator) -> None:  # BO-075
     async with connected(platform) as (_, inbox):
         message = platform.say("helo")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.consent import LONGEST_QUESTION, Answer, question, read_answer
+from clew.context.consent import LONGEST_QUESTION, Answer, question, read_answer, read_reaction
 from clew.messages import ToolCall
 
 
@@ -95,6 +95,18 @@ def test_no_argument_passes_for_another_line_of_the_question(arguments: dict[str
     assert len(shown) <= max(len(arguments), 1) + 1  # one more where the question was too long
     assert all(line.startswith(("- ", "[…")) for line in shown)
     assert not [char for char in "".join(lines) if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+
+
+@pytest.mark.parametrize(
+    ("emoji", "said"), [("👍", "yes"), ("👍🏿", "yes"), ("✅", "yes"), ("👌🏼", "yes"), ("👎🏻", "no"), ("🚫", "no"), ("❌", "no")]
+)
+def test_a_plain_emoji_is_an_answer_whatever_its_skin(emoji: str, said: str) -> None:
+    assert read_reaction(emoji) == said
+
+
+@pytest.mark.parametrize("emoji", ["", "❤", "🎉", "💯", "🤔", "always", "👍 k7qd"])
+def test_no_other_emoji_is_one_and_none_means_always(emoji: str) -> None:
+    assert read_reaction(emoji) is None
 
 
 @given(st.text(max_size=80))

@@ -44,7 +44,7 @@ DRAFT_EVERY_S = 1.0
 HINT_S = 5.0
 MAX_CHATS = 1000
 """Chats of which it is remembered until when nothing is sent to them."""
-UPDATES = ("message", "edited_message")
+UPDATES = ("message", "edited_message", "message_reaction")
 
 WEBHOOK_SET = "a webhook is set for this bot, and Telegram then answers no polls: call deleteWebhook (docs/transports/telegram.md)"
 SECOND_POLLER = "another program reads this bot's messages with the same token: stop it, or give clew a bot of its own"

@@ -101,6 +101,8 @@ class Reader:
             following = int(update["update_id"]) + 1
             # Set, not raised: after a week of silence, or on another server, ids begin anew anywhere.
             place = replace(place, bot=self.bot.id, next=following)
+            if reacted := update.get("message_reaction"):
+                return self._reaction(reacted, place, following - 1), place
             edited = update.get("edited_message")
             message = edited or update.get("message")
             if not message:
@@ -113,6 +115,25 @@ class Reader:
             return self._message(message, place, f"e{following - 1}" if edited else ""), place
         except (KeyError, TypeError, ValueError, AttributeError):
             raise Malformed("an update of a shape that is not documented") from None
+
+    def _reaction(self, reacted: Mapping[str, Any], place: Place, update: int) -> Inbound | None:
+        """An emoji that a person puts on a message; Telegram does not say in which topic."""
+        sender = reacted.get("user")
+        before = [each.get("emoji") for each in reacted["old_reaction"]]
+        new = [str(each["emoji"]) for each in reacted["new_reaction"] if each["type"] == "emoji" and each["emoji"] not in before]
+        if not sender or sender["is_bot"] or not new:
+            return None
+        chat, number = int(reacted["chat"]["id"]), int(reacted["message_id"])
+        return Inbound(
+            external_id=f"{self.name}/{self.bot.id}/{chat}/{number}/r{update}",
+            address=Address(self.name, place.home(chat)),
+            sender=str(int(sender["id"])),
+            text=new[-1],
+            direct=reacted["chat"]["type"] == "private",
+            kind="reaction",
+            reply_to=str(number),
+            sent_at=float(reacted["date"]),
+        )
 
     def _message(self, message: Mapping[str, Any], place: Place, edit: str) -> Inbound | None:
         sender = message.get("from")

@@ -32,10 +32,12 @@ _ALWAYS = (
     " ja altijd, zawsze, всегда, да всегда, завжди, vždy, her zaman, いつも, 总是, 一直, 항상"
 )
 _GAPS = re.compile(r"[.,!?;:。、！？\"“”„()\[\]\s]+")
+_LOOKS = re.compile("[\ufe0f\U0001f3fb-\U0001f3ff]")
+"""Behind an emoji: that it is drawn as one, and the colour of its skin."""
 
 
 def _plain(text: str) -> str:
-    words = unicodedata.normalize("NFKC", text).casefold().replace("’", "'").replace("\ufe0f", "")
+    words = _LOOKS.sub("", unicodedata.normalize("NFKC", text).casefold().replace("’", "'"))
     return " ".join(_GAPS.sub(" ", words).split())
 
 
@@ -66,6 +68,12 @@ def read_answer(text: str) -> Answer | None:
     if coded and (kind := _SAID.get(coded["words"])):
         return Answer(kind, coded["code"])
     return None
+
+
+def read_reaction(text: str) -> Literal["yes", "no"] | None:
+    """A reaction that is a plain yes or no; else None. There is none that means always."""
+    said = read_answer(text)
+    return said.kind if said is not None and not said.code and said.kind != "always" else None
 
 
 def question(calls: Sequence[ToolCall], code: str, lasts: str, behalf: str = "") -> str:

@@ -25,7 +25,10 @@ def accept(
     """
     receipts, verdicts = [], []
     for item in items:
-        receipt, verdict = _accept(db, item, now, decide, instant)
+        if item.kind == "reaction":
+            receipt, verdict = _reacted(db, item, now, decide)
+        else:
+            receipt, verdict = _accept(db, item, now, decide, instant)
         receipts.append(receipt)
         verdicts.append(verdict)
     if cursor is not None:
@@ -70,6 +73,17 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, i
             instant=instant,
         )
         outbox.put(db, reply, session="", turn="", now=now)
+    return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict
+
+
+def _reacted(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
+    """A reaction answers a question or does nothing; it is no message, so nothing of it is stored but the answer."""
+    found = people.find(db, item.identity)
+    asked = approvals.reacted_to(db, item.address, found[0], item.reply_to or "") if found else ()
+    person, role = found or (None, None)
+    verdict = decide(item, Sender(person, role, None, 0, 0, None, asked))  # type: ignore[arg-type]  # checked by the table
+    for given in verdict.given:
+        approvals.give(db, given, now)
     return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict
 
 

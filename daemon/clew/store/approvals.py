@@ -1,9 +1,12 @@
 """Questions to people: a turn waits for the answer, in the file alone; a yes for good is remembered."""
 
 import sqlite3
+from collections.abc import Sequence
+from typing import Any
 
 from clew.messages import ToolCall
 from clew.store import Answered, Asked, Given, Question, StandingYes, Withdrawn, outbox
+from clew.transport import Address
 
 CLOSED_KEPT = 7 * 86_400.0
 """Seconds for which an answer to a question that is closed is told so; later it is a message like any other."""
@@ -55,6 +58,22 @@ def asked_at(db: sqlite3.Connection, chat: int | None, person: str, now: float) 
         f"{_ASKED} WHERE a.chat = :chat AND a.person = :person AND (a.state = 'open' OR a.asked > :since)",
         {"chat": chat, "person": person, "since": now - CLOSED_KEPT},
     ).fetchall()
+    return _questions(rows)
+
+
+def reacted_to(db: sqlite3.Connection, address: Address, person: str, ref: str) -> tuple[Asked, ...]:
+    """The open question to `person` that stands in the message `ref` of a chat, in whichever of its threads: platforms do not say that
+    of a reaction."""
+    rows = db.execute(
+        f"{_ASKED} JOIN chats ON chats.id = a.chat WHERE a.person = :person AND a.state = 'open' AND o.ref = :ref"
+        " AND (chats.address = :address OR substr(chats.address, 1, length(:address) + 1) = :address || '/')",
+        {"person": person, "ref": ref, "address": str(address)},
+    )
+    return _questions(rows.fetchall())
+
+
+def _questions(rows: Sequence[tuple[Any, ...]]) -> tuple[Asked, ...]:
+    """One for each question, of the rows of the calls that it is about."""
     found: dict[str, Asked] = {}
     for asking, turn, state, joins, identifier, ref, tool in rows:
         known = found.get(asking)
