@@ -20,11 +20,11 @@ from clew.cli import main
 from clew.providers.anthropic import Anthropic
 from clew.store import database
 from clew.tools.runner import ToolRunner
-from clew_transports.mqtt import MqttTransport
-from clew_transports.mqtt_connection import Connection
-from clew_transports.telegram import TelegramTransport
-from clew_transports.telegram_api import Api
-from clew_transports.webhook import WebhookTransport
+from clew_transports.mqtt.connection import Connection
+from clew_transports.mqtt.transport import MqttTransport
+from clew_transports.telegram.api import Api
+from clew_transports.telegram.transport import TelegramTransport
+from clew_transports.webhook.transport import WebhookTransport
 
 WARM = ("anthropic", "clew.service", "clew.web.server", "clew.providers.watch")
 """What a daemon would import only when it needs it."""

@@ -19,7 +19,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from clew.transport import Address, Delivery, Inbound, Receipt
-from clew_transports.mqtt import MqttTransport, Settings
+from clew_transports.mqtt.transport import MqttTransport, Settings
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20.0

@@ -10,7 +10,7 @@ import aiomqtt
 import pytest
 
 from clew.transport import Preview, Refused, Retry, Typing, Unknown
-from clew_transports.mqtt import MqttTransport
+from clew_transports.mqtt.transport import MqttTransport
 from tests.integration.mqtt_harness import (
     DEADLINE_S,
     Disk,

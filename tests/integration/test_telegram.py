@@ -14,8 +14,8 @@ import pytest_asyncio
 from pydantic import SecretStr, ValidationError
 
 from clew.transport import Address, Attachment, Delivery, Preview, Refused, Retry, Sent, Typing, Unknown
-from clew_transports.telegram import BAD_TOKEN, SECOND_POLLER, WEBHOOK_SET, Settings, TelegramTransport, plugin
-from clew_transports.telegram_updates import READABLE, Place
+from clew_transports.telegram.transport import BAD_TOKEN, SECOND_POLLER, WEBHOOK_SET, Settings, TelegramTransport, plugin
+from clew_transports.telegram.updates import READABLE, Place
 from tests.emulators import telegram
 from tests.emulators.telegram import BOT, TOKEN, TelegramEmulator, person
 from tests.integration.mqtt_harness import Inbox

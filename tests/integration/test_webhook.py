@@ -17,7 +17,8 @@ from structlog.testing import capture_logs
 
 from clew.errors import StoreError
 from clew.transport import Inbound, Receipt
-from clew_transports.webhook import MAX_BODY_BYTES, Settings, WebhookTransport
+from clew_transports.incoming import MAX_BODY_BYTES
+from clew_transports.webhook.transport import Settings, WebhookTransport
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo
 from tests.integration.web_harness import Clew, running, settings

@@ -13,7 +13,8 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from clew.transport import Address, Delivery, Refused, Retry, Sent, Unknown
-from clew_transports.webhook import LONGEST_WAIT_S, PART_BYTES, Settings, WebhookTransport
+from clew_transports.calls import LONGEST_WAIT_S
+from clew_transports.webhook.transport import PART_BYTES, Settings, WebhookTransport
 from tests.integration.mqtt_harness import Inbox
 from tests.integration.webhook_harness import SECRET, Receiver, answers, drops, hangs, receiving, until
 
@@ -132,7 +133,7 @@ async def test_a_connection_that_breaks_behind_the_request_is_unknown(transport:
 async def test_no_answer_is_unknown(receiver: Receiver) -> None:  # P43
     receiver.next.append(hangs)
     async with running(f"127.0.0.1:{receiver.port}", answer_s=0.2) as transport:
-        with pytest.raises(Unknown, match="no answer within"):
+        with pytest.raises(Unknown, match=r"no answer from .* within"):
             await transport.send(delivery(transport, receiver.url))
     assert len(receiver.calls) == 1
 
@@ -143,7 +144,7 @@ async def test_where_nobody_listens_nothing_was_sent() -> None:  # P43
         taken.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{taken.getsockname()[1]}"
         async with running(place) as transport:
-            with pytest.raises(Retry, match=f"http://{place}: no connection"):
+            with pytest.raises(Retry, match=f"no connection to http://{place} "):
                 await transport.send(delivery(transport, f"http://{place}/secret-path"))
 
 

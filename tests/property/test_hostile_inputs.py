@@ -54,11 +54,14 @@ from clew.transport import Address
 from clew.web import auth, chat
 from clew.web.chat import chat_id
 from clew.web.wire import Problem
-from clew_transports import mqtt_payload, telegram_html, webhook_message, webhook_signature
-from clew_transports.mqtt_payload import Ignored, Packet, Topics
-from clew_transports.telegram_updates import Bot, Malformed, Place, Reader
+from clew_transports.mqtt import payload as mqtt_payload
+from clew_transports.mqtt.payload import Ignored, Packet, Topics
+from clew_transports.telegram import html as telegram_html
+from clew_transports.telegram.updates import Bot, Malformed, Place, Reader
 from clew_transports.text import split
-from clew_transports.webhook_origin import origin
+from clew_transports.webhook import message as webhook_message
+from clew_transports.webhook import signature as webhook_signature
+from clew_transports.webhook.origin import origin
 
 PROPERTIES = 6
 EXAMPLES = int(os.environ.get("CLEW_FUZZ_EXAMPLES", "4000"))

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clew_transports.markup import plain, read
-from clew_transports.telegram_html import rendered, size, visible
+from clew_transports.telegram.html import rendered, size, visible
 from clew_transports.text import measure, pieces, split
 from tests.emulators.telegram import parsed
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.transport import Address, Delivery, Part
-from clew_transports.mqtt_payload import Packet, Topics, correlation, read, reply
+from clew_transports.mqtt.payload import Packet, Topics, correlation, read, reply
 
 TOPICS = Topics("clew")
 

@@ -18,9 +18,9 @@ from pydantic import SecretStr
 from yarl import URL
 
 from clew.transport import Inbound, Receipt
-from clew_transports.webhook import Settings, WebhookTransport
-from clew_transports.webhook_origin import origin
-from clew_transports.webhook_signature import Forged, check, signed, stated
+from clew_transports.webhook.origin import origin
+from clew_transports.webhook.signature import Forged, check, signed, stated
+from clew_transports.webhook.transport import Settings, WebhookTransport
 
 NOW = 1_800_000_000
 SECRET = "the secret"

@@ -4,8 +4,8 @@ import pytest
 
 from clew.transport import Address, Capabilities
 from clew.web.transport import LookIn
-from clew_transports.mqtt import MqttTransport
-from clew_transports.telegram import TelegramTransport
+from clew_transports.mqtt.transport import MqttTransport
+from clew_transports.telegram.transport import TelegramTransport
 
 _CAN: dict[str, Capabilities] = {
     "mqtt": MqttTransport.capabilities,

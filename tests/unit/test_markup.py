@@ -3,7 +3,7 @@
 import pytest
 
 from clew_transports.markup import plain, read
-from clew_transports.telegram_html import rendered, size, visible
+from clew_transports.telegram.html import rendered, size, visible
 from clew_transports.text import split
 
 

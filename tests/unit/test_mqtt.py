@@ -6,10 +6,10 @@ from pydantic import ValidationError
 
 from clew.plugins import registry
 from clew.transport import Address, Transport, Typing
-from clew_transports.mqtt import MqttTransport, Settings, plugin
-from clew_transports.mqtt_connection import RECEIVE_MAXIMUM
-from clew_transports.mqtt_payload import Packet
-from clew_transports.mqtt_redelivery import KEPT, Unnamed
+from clew_transports.mqtt.connection import RECEIVE_MAXIMUM
+from clew_transports.mqtt.payload import Packet
+from clew_transports.mqtt.redelivery import KEPT, Unnamed
+from clew_transports.mqtt.transport import MqttTransport, Settings, plugin
 
 
 def packet(payload: bytes = b"ok", mid: int = 1, qos: int = 1, *, dup: bool = False) -> Packet:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from clew.transport import Address, Attachment, Delivery, Inbound, Part
-from clew_transports.mqtt_payload import Ignored, Packet, Topics, attachment_bytes, read, reply
+from clew_transports.mqtt.payload import Ignored, Packet, Topics, attachment_bytes, read, reply
 
 TOPICS = Topics("clew")
 IN = "chat/v1/clew/in/ada"

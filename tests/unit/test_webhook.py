@@ -9,10 +9,10 @@ from clew.config import load
 from clew.errors import ConfigError
 from clew.plugins import registry
 from clew.transport import Address, Transport, Typing
-from clew_transports.webhook import Settings, WebhookTransport, plugin
-from clew_transports.webhook_message import read
-from clew_transports.webhook_origin import Origin, origin, origins
-from clew_transports.webhook_signature import SIGNATURE, Forged, check, signed, stated
+from clew_transports.webhook.message import read
+from clew_transports.webhook.origin import Origin, origin, origins
+from clew_transports.webhook.signature import SIGNATURE, Forged, check, signed, stated
+from clew_transports.webhook.transport import Settings, WebhookTransport, plugin
 from tests.unit.test_config_example import models
 
 NOW = 1_800_000_000

@@ -1,6 +1,6 @@
 """Markdown as models write it, read into blocks of styled runs, from which each platform's dialect is written. Pure.
 
-A dialect is a function from blocks to a string: `plain` here, `telegram_html.html` for Telegram. It writes what its platform can show
+A dialect is a function from blocks to a string: `plain` here, `telegram.html` for Telegram. It writes what its platform can show
 and nothing else, so that no mark of the model's reaches a platform unescaped.
 """
 

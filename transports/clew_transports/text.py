@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from clew.transport import Part
+
 Unit = Literal["characters", "utf16", "bytes"]
 
 MIN_LIMIT = 100
@@ -72,6 +74,12 @@ def split(text: str, limit: int, unit: Unit = "characters", size: Size | None = 
     """
     parts = [str(piece) for piece in pieces(text, limit, unit, size)]
     return [part for part in parts if not part.isspace()] or parts[:1]
+
+
+def parts(text: str, limit: int, unit: Unit = "characters", size: Size | None = None) -> list[Part]:
+    """What `split` makes of `text`, as the parts of a reply."""
+    texts = split(text, limit, unit, size)
+    return [Part(each, index, len(texts)) for index, each in enumerate(texts, 1)]
 
 
 def pieces(text: str, limit: int, unit: Unit = "characters", size: Size | None = None) -> list[Piece]:

@@ -17,7 +17,7 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from clew_transports.mqtt_payload import MAX_PAYLOAD_BYTES, Packet, first_id
+from clew_transports.mqtt.payload import MAX_PAYLOAD_BYTES, Packet, first_id
 
 RECEIVE_MAXIMUM = 64
 """Messages that the broker may have in flight to us: what a batch, and a process that dies, can hold."""

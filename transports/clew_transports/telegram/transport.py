@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
 
 import structlog
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 
 from clew.plugins import Fault, Plugin
 from clew.transport import (
@@ -27,10 +27,13 @@ from clew.transport import (
     Typing,
     Unknown,
 )
-from clew_transports.telegram_api import ANSWER_S, Api, Refusal, Unanswered, Unreached
-from clew_transports.telegram_html import LIMIT, rendered, size, visible
-from clew_transports.telegram_updates import CHAT, Bot, Groups, Malformed, Place, Reader
-from clew_transports.text import split
+from clew_transports.calls import ANSWER_S, Unanswered, Unreached
+from clew_transports.pace import Pauses
+from clew_transports.settings import BaseUrl, Section
+from clew_transports.telegram.api import Api, Refusal
+from clew_transports.telegram.html import LIMIT, rendered, size, visible
+from clew_transports.telegram.updates import CHAT, Bot, Groups, Malformed, Place, Reader
+from clew_transports.text import parts
 
 POLL_S = 50.0
 """Seconds that Telegram holds a getUpdates open while there is nothing."""
@@ -42,8 +45,6 @@ TYPING_S = 4.0
 DRAFT_EVERY_S = 1.0
 """Seconds between two drafts in one chat; about one message per second and chat is what Telegram allows."""
 HINT_S = 5.0
-MAX_CHATS = 1000
-"""Chats of which it is remembered until when nothing is sent to them."""
 UPDATES = ("message", "edited_message", "message_reaction")
 
 WEBHOOK_SET = "a webhook is set for this bot, and Telegram then answers no polls: call deleteWebhook (docs/transports/telegram.md)"
@@ -53,25 +54,17 @@ BAD_TOKEN = "Telegram does not know the token: copy it again from @BotFather"
 log = structlog.get_logger()
 
 
-def _is_base(url: str) -> str:
-    if not re.fullmatch(r"https?://[A-Za-z0-9.:\[\]_-]{1,255}(/[A-Za-z0-9._~/-]*)?", url):
-        raise ValueError("must be http(s)://host[:port][/path]")
-    return url
-
-
 def _is_token(token: SecretStr) -> SecretStr:
     if not re.fullmatch(r"([0-9]{1,20}:[A-Za-z0-9_-]{1,200})?", token.get_secret_value()):
         raise ValueError("must look like 123456789:AA…, as @BotFather gives it")
     return token
 
 
-class Settings(BaseModel):
+class Settings(Section):
     """The bot's `token`. groups: which lines of a group are answered; those that begin with `prefix` always are."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
-
     token: Annotated[SecretStr, AfterValidator(_is_token)] = SecretStr("")
-    base_url: Annotated[str, AfterValidator(_is_base)] = "https://api.telegram.org"
+    base_url: BaseUrl = "https://api.telegram.org"
     groups: Groups = "mention"
     prefix: Annotated[str, Field(min_length=1, max_length=50)] | None = None
 
@@ -107,8 +100,8 @@ class TelegramTransport:
         self._host: Host | None = None
         self._place = Place()
         self._hints: dict[Address, asyncio.Task[None]] = {}
-        self._quiet: dict[Address, float] = {}
-        self._waits: dict[Address, float] = {}
+        self._quiet = Pauses()
+        self._waits = Pauses()
         self._drafts = True
 
     async def run(self, host: Host) -> None:
@@ -135,12 +128,11 @@ class TelegramTransport:
                 await asyncio.gather(*self._hints.values(), return_exceptions=True)
 
     def parts(self, text: str) -> list[Part]:
-        texts = split(text, LIMIT, "utf16", size)
-        return [Part(each, index, len(texts)) for index, each in enumerate(texts, 1)]
+        return parts(text, LIMIT, "utf16", size)
 
     async def send(self, delivery: Delivery) -> Sent:
         """See `Transport.send`: one part. Telegram drops no repeats, so each part is noted as sent before the next one leaves."""
-        if (wait := self._waits.get(delivery.address, 0.0) - asyncio.get_running_loop().time()) > 0:
+        if wait := self._waits.left(delivery.address, asyncio.get_running_loop().time()):
             raise Retry("Telegram asked to wait", wait)
         if hint := self._hints.get(delivery.address):
             await asyncio.wait((hint,))  # a draft that came behind the reply would stand there for half a minute
@@ -155,13 +147,13 @@ class TelegramTransport:
     async def hint(self, to: Address, event: Typing | Preview) -> PreviewRef | None:
         """Typing everywhere; what is being said as a draft, in private chats, the only ones where Telegram has drafts."""
         now = asyncio.get_running_loop().time()
-        if self._host is None or to in self._hints or now < max(self._quiet.get(to, 0.0), self._waits.get(to, 0.0)):
+        if self._host is None or to in self._hints or self._quiet.left(to, now) or self._waits.left(to, now):
             return None
         if isinstance(event, Preview) and self._drafts and not to.chat.startswith("-") and event.text.strip():
-            _remember(self._quiet, to, now + DRAFT_EVERY_S)
+            self._quiet.pause(to, now + DRAFT_EVERY_S)
             call = self._draft(to, event)
         else:
-            _remember(self._quiet, to, now + (TYPING_S if isinstance(event, Preview) else 0.0))
+            self._quiet.pause(to, now + (TYPING_S if isinstance(event, Preview) else 0.0))
             call = self._hint(to, "sendChatAction", {"action": "typing"})
         task = self._hints[to] = asyncio.create_task(call, name=f"{self._name}.hint")
         task.add_done_callback(lambda _: self._hints.pop(to, None))
@@ -286,13 +278,7 @@ class TelegramTransport:
     def _heed(self, to: Address, refusal: Refusal) -> None:
         """Nothing more is sent to this chat for as long as Telegram asks."""
         if refusal.retry_after is not None:
-            _remember(self._waits, to, asyncio.get_running_loop().time() + refusal.retry_after)
-
-
-def _remember(times: dict[Address, float], chat: Address, until: float) -> None:
-    times[chat] = max(until, times.pop(chat, 0.0))
-    while len(times) > MAX_CHATS:
-        del times[next(iter(times))]
+            self._waits.pause(to, asyncio.get_running_loop().time() + refusal.retry_after)
 
 
 def _behind(update: Any, place: Place) -> Place:

@@ -12,7 +12,7 @@ from typing import Annotated, Self
 import structlog
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, model_validator
 
 from clew.config import Duration
 from clew.plugins import Plugin
@@ -33,11 +33,12 @@ from clew.transport import (
     Typing,
     Unknown,
 )
-from clew_transports import mqtt_payload
-from clew_transports.mqtt_connection import LASTING, PASSING, SECOND_CLEW, Broker, Connection, Disconnected, NotAccepted, heed_cancellation
-from clew_transports.mqtt_payload import NAME, Ignored, Packet, Topics
-from clew_transports.mqtt_redelivery import Unnamed
-from clew_transports.text import split
+from clew_transports.mqtt import payload as mqtt_payload
+from clew_transports.mqtt.connection import LASTING, PASSING, SECOND_CLEW, Broker, Connection, Disconnected, NotAccepted, heed_cancellation
+from clew_transports.mqtt.payload import NAME, Ignored, Packet, Topics
+from clew_transports.mqtt.redelivery import Unnamed
+from clew_transports.settings import Section
+from clew_transports.text import parts
 
 PART_BYTES = 256 * 1024
 """MQTT has no limit of its own; brokers do, mosquitto's example config 1 MiB for the whole payload."""
@@ -53,10 +54,8 @@ COUNTED_PREVIEWS = 256
 log = structlog.get_logger()
 
 
-class Settings(BaseModel):
+class Settings(Section):
     """Broker and account. `bot` names the topics (`chat/v1/<bot>/…`) and, as `clew-<bot>`, the client."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", hide_input_in_errors=True)
 
     host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
     port: Annotated[int, Field(ge=1, le=65535)] = 1883
@@ -124,8 +123,7 @@ class MqttTransport:
             pause = min(2 * pause, LONGEST_PAUSE_S)
 
     def parts(self, text: str) -> list[Part]:
-        texts = split(text, PART_BYTES, "bytes")
-        return [Part(each, index, len(texts)) for index, each in enumerate(texts, 1)]
+        return parts(text, PART_BYTES, "bytes")
 
     async def send(self, delivery: Delivery) -> Sent:
         """See `Transport.send`. The PUBACK says that the broker has it, not that anybody reads it."""

@@ -5,7 +5,7 @@ from collections.abc import Set
 from typing import Any
 
 from clew.transport import Address, Inbound
-from clew_transports.webhook_origin import Origin, origin
+from clew_transports.webhook.origin import Origin, origin
 
 MAX_NAME_CHARS = 200
 """The longest `id`, `chat` and `sender`."""

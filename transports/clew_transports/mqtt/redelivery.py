@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from clew_transports.mqtt_payload import Packet
+from clew_transports.mqtt.payload import Packet
 
 KEPT = 64
 """At least the receive maximum: what the broker may deliver again is always among the last that many messages."""

@@ -1,0 +1,1 @@
+"""The generic webhook: signed JSON in, signed JSON out."""
