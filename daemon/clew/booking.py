@@ -28,6 +28,7 @@ PROMPT_CHARS = 10_000
 MARK = 4
 """Random characters behind the name of a person's job: 20 bits, drawn again where another job has them."""
 _NAME_CHARS = 64
+_CLOCKS = ("cron", "every", "at")
 _NOT_IN_NAMES = re.compile(r"[^\w]+")
 
 
@@ -88,20 +89,37 @@ def booked(
     return JobEffect("add", name, person, job.spec, job.next_at, origin), described(job, zone)
 
 
-def rebooked(job: Job, fields: Mapping[str, Any], now: float, zone: str) -> tuple[JobEffect, Described]:
-    """(what changes these fields of a job, the job as it is then). Raises UsageError."""
-    given = {key: value for key, value in fields.items() if value is not None}
-    before = Entry.model_validate_json(job.spec).model_dump(mode="json", exclude_none=True)
-    if given.keys() & {"cron", "every", "at"}:
-        before = {key: value for key, value in before.items() if key not in ("cron", "every", "at")}
-    entry = checked({**before, **given})
-    changed = Job(job.name, entry.model_dump_json(), job.enabled, first(entry, now, zone), job.origin, job.person)
-    return JobEffect("update", job.name, job.person, changed.spec, changed.next_at), described(changed, zone)
+def rebooked(job: Job, fields: Mapping[str, Any], now: float, zone: str, *, enabled: bool | None = None) -> tuple[JobEffect, Described]:
+    """(what changes these fields of a job, the job as it is then). A field that is None is as if it had never been given; one clock takes
+    the place of another. enabled: whether it is turned on or off with the same step; None leaves that.
+
+    Its clock begins anew where another one is given, and where it is turned on. Raises UsageError.
+    """
+    if not fields and enabled is None:
+        raise UsageError("Nothing to change was given.")
+    entry = before = Entry.model_validate_json(job.spec)
+    if fields:
+        known = before.model_dump(mode="json", exclude_none=True)
+        if any(fields.get(key) is not None for key in _CLOCKS):
+            known = {key: value for key, value in known.items() if key not in _CLOCKS}
+        merged = {**known, **fields}
+        entry = checked({"timezone": zone} | {key: value for key, value in merged.items() if value is not None})
+    on = job.enabled if enabled is None else enabled
+    anew = _clock(entry) != _clock(before) or (on and not job.enabled)
+    begins = first(entry, now, zone) if anew else None
+    spec = entry.model_dump_json() if fields else ""
+    changed = Job(job.name, spec or job.spec, on, begins if anew else job.next_at, job.origin, job.person)
+    return JobEffect("update", job.name, job.person, spec, begins, was=job.spec, enabled=enabled), described(changed, zone)
+
+
+def _clock(entry: Entry) -> tuple[object, ...]:
+    """What says when an entry is due; an interval is the same in every zone."""
+    return (entry.cron, entry.every, entry.at, None if entry.every is not None else entry.timezone)
 
 
 def checked(fields: Mapping[str, Any]) -> Entry:
     """Fields of an entry as one that people may make: with exactly one clock and a prompt, and no program. Raises UsageError."""
-    clocks = [key for key in ("cron", "every", "at") if fields.get(key) is not None]
+    clocks = [key for key in _CLOCKS if fields.get(key) is not None]
     if len(clocks) != 1:
         raise UsageError("A job has exactly one of cron, every and at.")
     if fields.keys() & {"command", "condition"}:

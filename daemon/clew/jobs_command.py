@@ -9,11 +9,12 @@ from clew.errors import UsageError
 from clew.store import Claim, JobEffect
 from clew.store.sqlite import SqliteStore
 
-USAGE = "/jobs [add WHEN PROMPT | remove NAME | pause NAME | resume NAME | run NAME | history NAME]"
+USAGE = "/jobs [add WHEN PROMPT | change NAME [WHEN] [PROMPT] | remove NAME | pause NAME | resume NAME | run NAME | history NAME]"
 HOW = (
     "It is written so: /jobs add cron 30 8 * * 1-5 What is on today? — or /jobs add cron @daily …, /jobs add every 6h …,"
     " /jobs add at 2027-03-01T17:30 …, /jobs add at 17:30 …"
 )
+CHANGES = "It is written so: /jobs change NAME cron 30 8 * * 1-5, or /jobs change NAME What is on today?, or both at once."
 RUNS = 10
 """Runs that /jobs history shows."""
 
@@ -35,7 +36,7 @@ async def answer(store: SqliteStore, claim: Claim, rest: str, zone: str) -> Said
             return Said("\n".join(lines) or f"There are no jobs here. {HOW}")
         case ["history", name]:
             return await _history(store, claim, name, zone)
-        case ["add" | "remove" | "pause" | "resume" | "run" as verb, words]:
+        case ["add" | "change" | "remove" | "pause" | "resume" | "run" as verb, words]:
             if claim.person is None or claim.person.role == "guest":
                 raise UsageError("Only members and owners may have jobs.")
             return await _changed(store, claim, claim.person.id, verb, words, zone)
@@ -48,6 +49,8 @@ async def _changed(store: SqliteStore, claim: Claim, person: str, verb: str, wor
         taken = {job.name for job in await store.jobs()}
         effect, made = booking.booked(fields, taken=taken, origin="chat", person=person, now=claim.started, zone=zone)
         return Said(f"Made: {booking.line(made, person)}", (effect,))
+    if verb == "change":
+        return await _rewritten(store, claim, person, words, zone)
     job = await booking.own(store, words, person, str(claim.address), direct=claim.direct)
     if verb == "remove":
         return Said(f"Removed: {job.name}.", (JobEffect("remove", job.name, person),))
@@ -55,6 +58,18 @@ async def _changed(store: SqliteStore, claim: Claim, person: str, verb: str, wor
         return Said(f"{job.name} runs.", (JobEffect("run", job.name, person, next_at=claim.started),))
     effect = booking.switch(job, enabled=verb == "resume", now=claim.started, zone=zone)
     return Said(f"{job.name} is {'on' if verb == 'resume' else 'off'}.", (effect,))
+
+
+async def _rewritten(store: SqliteStore, claim: Claim, person: str, words: str, zone: str) -> Said:
+    name, _, rest = words.partition(" ")
+    job = await booking.own(store, name, person, str(claim.address), direct=claim.direct)
+    kind, when, prompt = _parted(rest)
+    if not (when or prompt):
+        raise UsageError(f"What is to be different? {CHANGES}")
+    there = booking.described(job, zone).zone
+    fields = ({kind: _moment(kind, when, claim.started, there)} if when else {}) | ({"prompt": prompt} if prompt else {})
+    effect, changed = booking.rebooked(job, fields, claim.started, zone)
+    return Said(f"Changed: {booking.line(changed, person)}", (effect,))
 
 
 async def _history(store: SqliteStore, claim: Claim, name: str, zone: str) -> Said:
@@ -75,13 +90,24 @@ def clock(words: str, now: float, zone: str) -> dict[str, str]:
 
     A time of day alone is the next one.
     """
-    kind, _, rest = words.partition(" ")
+    kind, when, prompt = _parted(words)
+    if not when or not prompt:
+        raise UsageError(HOW)
+    return {kind: _moment(kind, when, now, zone), "prompt": prompt}
+
+
+def _parted(words: str) -> tuple[str, str, str]:
+    """(the kind of clock, its words, what is asked): of words without a clock in front, only what is asked."""
+    kind, _, rest = words.strip().partition(" ")
+    if kind not in ("cron", "every", "at"):
+        return "", "", words.strip()
     parts = 1 if kind != "cron" or rest.lstrip().startswith("@") else 5
     given = rest.split(maxsplit=parts)
-    if kind not in ("cron", "every", "at") or len(given) <= parts:
-        raise UsageError(HOW)
-    when, prompt = " ".join(given[:parts]), given[parts]
-    return {kind: _next_time_of_day(when, now, zone) if kind == "at" else when, "prompt": prompt}
+    return kind, " ".join(given[:parts]), given[parts] if len(given) > parts else ""
+
+
+def _moment(kind: str, when: str, now: float, zone: str) -> str:
+    return _next_time_of_day(when, now, zone) if kind == "at" else when
 
 
 def _next_time_of_day(when: str, now: float, zone: str) -> str:

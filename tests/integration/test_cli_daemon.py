@@ -319,6 +319,18 @@ def test_jobs_are_made_listed_switched_and_removed(clew: Command) -> None:  # P4
         ["--every", "1h", "--to", "web:日 本"],
     ):
         assert clew("cron", "add", "hi", "--to", "web:local", *wrong)[0] == 2
+    clew.ok("cron", "enable", "feed-the-cat")
+    edited = clew.ok("cron", "edit", "feed-the-cat", "--prompt", "Feed both cats", "--every", "90m", "--grace", "2h")
+    assert edited.startswith("feed-the-cat: every 90m Europe/Berlin, next\n  ")
+    assert json.loads(clew.ok("cron", "edit", "feed-the-cat", "--grace", "", "--json"))["schedule"] == "every 90m"
+    for wrong in (
+        ["feed-the-cat"],
+        ["feed-the-cat", "--cron", "61 * * * *"],
+        ["feed-the-cat", "--prompt", ""],
+        ["morning", "--prompt", "x"],
+    ):
+        assert clew("cron", "edit", *wrong)[0] == 2
+    assert clew("cron", "edit", "nosuch", "--prompt", "x")[0] == 3
     assert clew("cron", "remove", "morning")[0] == 2
     assert clew("cron", "remove", "nosuch")[0] == 3
     clew.ok("cron", "remove", "feed-the-cat")

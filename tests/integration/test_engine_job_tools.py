@@ -248,6 +248,16 @@ async def test_jobs_are_made_listed_switched_run_and_removed_in_a_chat(tmp_path:
             listed = await world.desk.ask("/jobs")
             assert "brief (from the config): 0 8 * * * UTC" in listed
             assert f"{name} (yours)" in listed
+            said = await world.desk.ask(f"/jobs change {name} at 17:30 Water the roses")
+            assert said.startswith(
+                f"Changed: {name} (yours): at 2027-01-15T17:30 Europe/Berlin, next 2027-01-15T17:30:00+01:00: Water the roses"
+            )
+            said = await world.desk.ask(f"/jobs change {name} cron 0 9 * * *")
+            assert said.startswith(f"Changed: {name} (yours): 0 9 * * * Europe/Berlin")
+            assert "Water the plants" in await world.desk.ask(f"/jobs change {name} Water the plants")
+            assert "What is to be different?" in await world.desk.ask(f"/jobs change {name}")
+            assert "never occurs" in await world.desk.ask(f"/jobs change {name} cron 0 0 31 2 * hi")
+            assert "There is no job 'brief' of yours" in await world.desk.ask("/jobs change brief hi")
             assert await world.desk.ask(f"/jobs pause {name}") == f"{name} is off."
             assert "Europe/Berlin, off" in await world.desk.ask("/jobs")
             assert await world.desk.ask(f"/jobs resume {name}") == f"{name} is on."

@@ -197,6 +197,68 @@ async def test_jobs_are_made_switched_and_removed(clew: Clew) -> None:  # P45, B
         assert "is in the config" in (await response.json())["error"]
 
 
+async def changed(clew: Clew, job: str, **fields: object) -> tuple[int, Any]:
+    async with clew.http.patch(f"{clew.url}/api/v1/jobs/{job}", json=fields) as response:
+        return response.status, await response.json()
+
+
+async def job_of(clew: Clew, name: str) -> dict[str, Any]:
+    _, listed = await clew.get("/api/v1/jobs")
+    found: dict[str, Any] = next(job for job in listed["jobs"] if job["name"] == name)
+    return found
+
+
+@pytest.mark.asyncio
+async def test_a_job_is_changed_in_one_step_and_keeps_its_history_and_its_clock(clew: Clew) -> None:  # P45
+    body = {"prompt": "Feed the cat", "deliver_to": "web:local", "every": "6h", "name": "cat", "grace": "1h"}
+    assert (await clew.post("/api/v1/jobs", body))[0] == 200
+    await clew.post("/api/v1/jobs/cat/run", {})
+    before = await job_of(clew, "cat")
+    status, answer = await changed(clew, "cat", prompt="Feed both cats", grace=None)
+    after = await job_of(clew, "cat")
+    assert (status, answer["coming"]) == (200, before["coming"]), "its clock goes on"
+    assert (after["next_at"], after["spec"]["prompt"], after["spec"]["grace"]) == (before["next_at"], "Feed both cats", None)
+    status, answer = await changed(clew, "cat", cron="0 7 * * *", timezone="Europe/Berlin", enabled=False)
+    assert (status, answer["schedule"], answer["enabled"], answer["coming"]) == (200, "0 7 * * *", False, [])
+    assert (await changed(clew, "cat", enabled=True))[1]["coming"][0].split("T")[1][:8] == "07:00:00"
+    assert (await job_of(clew, "cat"))["spec"] | {"every": 1} == after["spec"] | {
+        "cron": "0 7 * * *",
+        "timezone": "Europe/Berlin",
+        "every": 1,
+    }
+    _, history = await clew.get("/api/v1/jobs/cat/history")
+    assert len(history["runs"]) == 1
+
+
+@pytest.mark.asyncio
+async def test_a_change_that_cannot_be_leaves_the_job_as_it_was(clew: Clew) -> None:  # P45, BO-085
+    assert (await clew.post("/api/v1/jobs", {"prompt": "hi", "deliver_to": "web:local", "cron": "0 7 * * *", "name": "cat"}))[0] == 200
+    before = await job_of(clew, "cat")
+    wrong: tuple[dict[str, object], ...] = (
+        {},
+        {"cron": "61 * * * *"},
+        {"cron": None},
+        {"cron": "@daily", "every": "1h"},
+        {"at": "2020-01-01T00:00"},
+        {"timezone": "Mars/Olympus"},
+        {"deliver_to": "nowhere:ada"},
+        {"deliver_to": None},
+        {"prompt": ""},
+        {"prompt": None},
+        {"name": "dog"},
+        {"command": "true"},
+        {"misfire": "never"},
+        {"enabled": "perhaps"},
+    )
+    for each in wrong:
+        status, refused = await changed(clew, "cat", **each)
+        assert (status, bool(refused["error"])) == (400, True), each
+    assert await job_of(clew, "cat") == before
+    assert (await changed(clew, "dog", prompt="hi"))[0] == 404
+    assert "is in the config" in (await changed(clew, "water", prompt="hi"))[1]["error"]
+    assert (await changed(clew, "water", enabled=False))[1]["enabled"] is False
+
+
 @pytest.mark.asyncio
 async def test_a_job_asks_no_more_than_a_message_may(tmp_path: Path) -> None:  # P45
     async with running(settings(tmp_path / "c", limits={"message_bytes": "1KiB"})) as clew:

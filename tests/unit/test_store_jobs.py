@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.errors import UsageError
 from clew.store import Job, JobEffect, Outcome, jobs, runs, turns
 from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
@@ -74,6 +75,17 @@ async def test_a_changed_entry_starts_its_clock_anew_and_a_removed_one_goes(tmp_
         assert {each.name: each.next_at for each in await store.jobs()} == {"a": NOW, "c": NOW}
         await store.sync({}, None, [job("a", '{"every": 5}', NOW + 5)], NOW)
         assert {each.name: each.next_at for each in await store.jobs()} == {"a": NOW + 5}
+
+
+@pytest.mark.asyncio
+async def test_of_two_changes_at_once_the_second_is_told(tmp_path: Path) -> None:  # P45
+    async with opened(tmp_path) as store:
+        await store.change_job(JobEffect("add", "cat", None, '{"a":1}', 100.0, "cli"), 1.0)
+        await store.change_job(JobEffect("update", "cat", None, '{"a":2}', was='{"a":1}'), 2.0)
+        with pytest.raises(UsageError, match="changed by somebody else"):
+            await store.change_job(JobEffect("update", "cat", None, '{"a":3}', 200.0, was='{"a":1}'), 3.0)
+        job = await store.job("cat")
+        assert (job.spec, job.next_at) == ('{"a":2}', 100.0)
 
 
 @pytest.mark.asyncio

@@ -41,6 +41,9 @@ class Client:
     async def post(self, path: str, body: object = None) -> Any:
         return await self.request("POST", path, body)
 
+    async def patch(self, path: str, body: object) -> Any:
+        return await self.request("PATCH", path, body)
+
     async def delete(self, path: str) -> Any:
         return await self.request("DELETE", path)
 

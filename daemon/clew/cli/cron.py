@@ -1,10 +1,11 @@
 """`clew cron`: scheduled prompts."""
 
 import time
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
@@ -94,22 +95,41 @@ def _plain(job: Described, last: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
+_WHERE = "Where the answers go: transport:chat[/thread], such as mqtt:ada."
+_CLOCK = (
+    click.option("--cron", "expression", metavar="EXPR", help="Five fields, such as '30 8 * * 1-5', or @daily."),
+    click.option("--every", metavar="DURATION", help="An interval, such as 6h."),
+    click.option("--at", metavar="TIME", help="Once, such as 2027-03-01T08:30; in the zone unless it has an offset."),
+    click.option("--timezone", metavar="ZONE", help="An IANA name such as Europe/Berlin; the agent's if left out."),
+)
+_REST = (
+    click.option("--session", metavar="chat|isolated|NAME", help="Where it runs."),
+    click.option("--misfire", type=click.Choice(["skip", "once", "all"]), help="Which runs that were missed are made up for."),
+    click.option("--grace", metavar="DURATION", help="How late they may be."),
+    click.option("--overlap", type=click.Choice(["skip", "queue"]), help="What becomes of a run while the one before goes on."),
+    click.option("--jitter", metavar="DURATION", help="Put each run off by up to so much."),
+    click.option("--timeout", metavar="DURATION", help="How long a run may take."),
+)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _with(options: Iterable[Callable[[_Command], _Command]]) -> Callable[[_Command], _Command]:
+    """A command with these options, in this order."""
+
+    def decorated(command: _Command) -> _Command:
+        for option in reversed(tuple(options)):
+            command = option(command)
+        return command
+
+    return decorated
+
+
 @cron.command()
 @click.argument("prompt")
-@click.option(
-    "--to", "deliver_to", metavar="ADDRESS", required=True, help="Where the answers go: transport:chat[/thread], such as mqtt:ada."
-)
-@click.option("--cron", "expression", metavar="EXPR", help="Five fields, such as '30 8 * * 1-5', or @daily.")
-@click.option("--every", metavar="DURATION", help="An interval, such as 6h.")
-@click.option("--at", metavar="TIME", help="Once, such as 2027-03-01T08:30; in the zone unless it has an offset.")
-@click.option("--timezone", metavar="ZONE", help="An IANA name such as Europe/Berlin; the agent's if left out.")
+@click.option("--to", "deliver_to", metavar="ADDRESS", required=True, help=_WHERE)
+@_with(_CLOCK)
 @click.option("--name", metavar="NAME", help="What it is called; made of the prompt if left out.")
-@click.option("--session", metavar="chat|isolated|NAME", help="Where it runs.")
-@click.option("--misfire", type=click.Choice(["skip", "once", "all"]), help="Which runs that were missed are made up for.")
-@click.option("--grace", metavar="DURATION", help="How late they may be.")
-@click.option("--overlap", type=click.Choice(["skip", "queue"]), help="What becomes of a run while the one before goes on.")
-@click.option("--jitter", metavar="DURATION", help="Put each run off by up to so much.")
-@click.option("--timeout", metavar="DURATION", help="How long a run may take.")
+@_with(_REST)
 @config_option
 @json_option
 @asynchronous
@@ -117,12 +137,38 @@ async def add(path: Path | None, as_json: bool, expression: str | None, **fields
     """Make a job, beside those of the config. It has exactly one of --cron, --every and --at."""
     async with connected(settings(path)) as client:
         made = await client.post("/api/v1/jobs", {**fields, "cron": expression})
+    _tell(made, as_json)
+
+
+def _tell(job: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print_json(made)
+        print_json(job)
         return
-    click.echo(f"{made['job']}: {made['schedule']} {made['timezone']}, next")
-    for each in made["coming"][:CONFIRMED]:
+    click.echo(
+        f"{job['job']}: {job['schedule']} {job['timezone']}, {'next' if job['coming'] else 'not due again' if job['enabled'] else 'off'}"
+    )
+    for each in job["coming"][:CONFIRMED]:
         click.echo(f"  {each}")
+
+
+@cron.command()
+@click.argument("name")
+@click.option("--prompt", metavar="TEXT", help="What is asked.")
+@click.option("--to", "deliver_to", metavar="ADDRESS", help=_WHERE)
+@_with(_CLOCK)
+@_with(_REST)
+@config_option
+@json_option
+@asynchronous
+async def edit(path: Path | None, as_json: bool, name: str, expression: str | None, **fields: str | None) -> None:
+    """Change a job that is not in the config, in one step: only what is named. An empty text takes a setting back to its default.
+
+    Its name and its history stay; its clock begins anew only where --cron, --every, --at or --timezone change it.
+    """
+    given = {key: value or None for key, value in {**fields, "cron": expression}.items() if value is not None}
+    async with connected(settings(path)) as client:
+        changed = await client.patch(f"/api/v1/jobs/{quote(name, safe='')}", given)
+    _tell(changed, as_json)
 
 
 @cron.command()

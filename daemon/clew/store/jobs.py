@@ -61,7 +61,7 @@ def take(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
         _add(db, effect, now)
         return
     job = find(db, effect.name, effect.person)
-    if job.origin == "config" and effect.kind in ("remove", "update"):
+    if job.origin == "config" and (effect.kind == "remove" or (effect.kind == "update" and effect.spec)):
         raise UsageError(f"The job {job.name} is in the config.", hint="Change it there; it can be disabled here.")
     match effect.kind:
         case "remove":
@@ -78,9 +78,12 @@ def take(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
             to = Address.parse(entry["deliver_to"])
             run_now(db, job.name, effect.next_at or now, now, entry.get("prompt") or "", to, entry.get("session") or "chat")
         case "update":
+            if job.spec != effect.was:
+                raise UsageError(f"The job {job.name} was changed by somebody else just now.", hint="Look at it, and try again.")
             db.execute(
-                "UPDATE jobs SET spec = ?, next_at = ?, failures = 0, rests_until = NULL WHERE name = ?",
-                (effect.spec, effect.next_at, job.name),
+                "UPDATE jobs SET spec = coalesce(nullif(?, ''), spec), next_at = coalesce(?, next_at), enabled = coalesce(?, enabled),"
+                " failures = 0, rests_until = NULL WHERE name = ?",
+                (effect.spec, effect.next_at, effect.enabled, job.name),
             )
 
 

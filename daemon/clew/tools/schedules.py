@@ -86,13 +86,9 @@ def tools(store: SqliteStore) -> list[Tool]:
         person = _asker(context)
         fields = asked.model_dump(exclude={"name", "enabled"}, exclude_none=True)
         job = await booking.own(store, asked.name, person, context.address, direct=context.direct)
-        if fields:
-            effect, _ = booking.rebooked(job, fields, context.now, context.zone_name)
-            await store.change_job(effect, context.now)
-        if asked.enabled is not None:
-            effect = booking.switch(await store.job(asked.name, person), enabled=asked.enabled, now=context.now, zone=context.zone_name)
-            await store.change_job(effect, context.now)
-        return booking.line(booking.described(await store.job(asked.name, person), context.zone_name), person)
+        effect, changed = booking.rebooked(job, fields, context.now, context.zone_name, enabled=asked.enabled)
+        await store.change_job(effect, context.now)
+        return booking.line(changed, person)
 
     async def delete(context: ToolContext, arguments: BaseModel) -> str:
         name = Delete.model_validate(arguments.model_dump()).name

@@ -36,6 +36,26 @@ class NewJob(BaseModel):
     timeout: _Words | None = None
 
 
+class Change(BaseModel):
+    """What is to be changed of a job: only what is given. null takes a setting back to its default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    prompt: Annotated[str, Field(max_length=booking.PROMPT_CHARS)] | None = None
+    deliver_to: Annotated[str, Field(max_length=512)] | None = None
+    cron: _Words | None = None
+    every: _Words | None = None
+    at: _Words | None = None
+    timezone: _Words | None = None
+    session: _Words | None = None
+    misfire: Literal["skip", "once", "all"] | None = None
+    overlap: Literal["skip", "queue"] | None = None
+    grace: _Words | None = None
+    jitter: _Words | None = None
+    timeout: _Words | None = None
+    enabled: bool | None = None
+
+
 class HistoryQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -63,6 +83,7 @@ class Jobs:
         self.endpoints = (
             Endpoint("GET", "/jobs", self.jobs, "Jobs, with their next instants", Listing),
             Endpoint("POST", "/jobs", self.add_job, "Make a job", body=NewJob),
+            Endpoint("PATCH", "/jobs/{name}", self.change_job, "Change a job in one step; its history stays", body=Change),
             Endpoint("DELETE", "/jobs/{name}", self.remove_job, "Remove a job that is not in the config"),
             Endpoint("POST", "/jobs/{name}/enable", self.enable_job, "Turn a job on; its clock begins anew"),
             Endpoint("POST", "/jobs/{name}/disable", self.disable_job, "Turn a job off"),
@@ -84,7 +105,7 @@ class Jobs:
 
     async def add_job(self, call: Call) -> Any:
         body: NewJob = call.body
-        self._check(body)
+        self._check(body.deliver_to, body.prompt)
         effect, made = booking.booked(
             body.model_dump(),
             taken={job.name for job in await self._store.jobs()},
@@ -94,22 +115,36 @@ class Jobs:
             zone=self._service.zone,
         )
         await self._store.change_job(effect, self._now)
-        return {"job": made.name, "schedule": made.schedule, "timezone": made.zone, "coming": made.times()}
+        return _told(made)
 
-    def _check(self, body: NewJob) -> None:
-        """What depends on the config of the daemon. Raises UsageError."""
-        transports, most = self._service.transports, self._service.config.limits.message_bytes
+    async def change_job(self, call: Call) -> Any:
+        given = call.body.model_dump(exclude_unset=True)
+        enabled = given.pop("enabled", None)
+        self._check(given.get("deliver_to"), given.get("prompt"))
+        job = await self._store.job(call.path["name"])
+        effect, changed = booking.rebooked(job, given, self._now, self._service.zone, enabled=enabled)
+        await self._store.change_job(effect, self._now)
+        return _told(changed)
+
+    def _check(self, deliver_to: str | None, prompt: str | None) -> None:
+        """What depends on the config of the daemon, as far as it is given. Raises UsageError."""
+        if deliver_to is not None:
+            self._check_address(deliver_to)
+        most = self._service.config.limits.message_bytes
+        if (size := len((prompt or "").encode("utf-8", "surrogatepass"))) > most:
+            raise UsageError(f"prompt: it has {size:,} bytes, and {most:,} are the most that a message may have (limits.message_bytes).")
+
+    def _check_address(self, deliver_to: str) -> None:
+        transports = self._service.transports
         try:
-            to = Address.parse(body.deliver_to)
+            to = Address.parse(deliver_to)
         except ValueError as error:
             raise UsageError(f"deliver_to: {error}.") from None
         if to.transport not in transports:
             there = ", ".join(sorted(transports))
             raise UsageError(f"deliver_to: there is no transport {to.transport!r} that is enabled; there are: {there}.")
         if fault := transports[to.transport].transport.capabilities.unreachable(to):
-            raise UsageError(f"deliver_to: nothing can be sent to {body.deliver_to!r}: {fault}.")
-        if (size := len(body.prompt.encode("utf-8", "surrogatepass"))) > most:
-            raise UsageError(f"prompt: it has {size:,} bytes, and {most:,} are the most that a message may have (limits.message_bytes).")
+            raise UsageError(f"deliver_to: nothing can be sent to {deliver_to!r}: {fault}.")
 
     async def remove_job(self, call: Call) -> Any:
         await self._store.change_job(JobEffect("remove", call.path["name"]), self._now)
@@ -135,3 +170,7 @@ class Jobs:
         if not runs:
             await self._store.job(call.path["name"])
         return {"runs": runs}
+
+
+def _told(job: booking.Described) -> dict[str, Any]:
+    return {"job": job.name, "schedule": job.schedule, "timezone": job.zone, "enabled": job.enabled, "coming": job.times()}

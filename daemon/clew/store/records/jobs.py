@@ -24,7 +24,8 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class JobEffect:
     """What somebody does to a job. person: only if it is theirs; for a new one, whose it is. spec, next_at: of one that begins anew; for
-    `run`, next_at is now."""
+    `run`, next_at is now. An `update` from the spec `was` changes what it has: without spec or next_at these stay; enabled: None leaves
+    the job on or off."""
 
     kind: Literal["add", "update", "remove", "enable", "disable", "run"]
     name: str
@@ -32,3 +33,5 @@ class JobEffect:
     spec: str = ""
     next_at: float | None = None
     origin: Literal["cli", "chat", "api"] = "chat"
+    was: str = ""
+    enabled: bool | None = None
