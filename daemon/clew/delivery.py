@@ -180,7 +180,9 @@ class Delivering:
         """An unknown outcome: asked where one can ask, sent again where the receiver drops repeats, elsewhere once and marked as a
         repeat; then nobody knows, and it is shown as such."""
         if found := await self._found(delivery):
-            return Settlement("sent", found.ref, sent_parts=len(delivery.parts))
+            if found.upto is None or found.upto >= len(delivery.parts):
+                return Settlement("sent", found.ref, sent_parts=len(delivery.parts))
+            return self._again(replace(delivery, sent=found.upto), reason, None)
         if self._transport.capabilities.idempotent_send:
             return self._again(delivery, reason, None)
         if delivery.repeat:

@@ -87,7 +87,7 @@ def test_an_empty_file_gives_the_defaults(tmp_path: Path) -> None:
         "local": "openai",
         "none": "offline",
     }
-    assert {name: section.enabled for name, section in config.transports.items()} == {"web": True, "mqtt": False}
+    assert {name: section.enabled for name, section in config.transports.items()} == {"web": True, "mqtt": False, "courier": False}
     assert config.data_dir == Path("/home/ada/.local/share/clew")
 
 

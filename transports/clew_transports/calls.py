@@ -1,10 +1,11 @@
 """HTTP calls to a platform: what came back, and whether a call without an answer may have been done all the same."""
 
 import asyncio
+import contextlib
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -18,6 +19,8 @@ CONNECT_S = 15.0
 ANSWER_S = 30.0
 """Seconds for a connection and for an answer."""
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
+MAX_LINE_BYTES = 1024 * 1024
+"""Bounds of an answer, and of a line of a stream."""
 LONGEST_WAIT_S = 3600.0
 """The longest wait, in seconds, that a platform can ask for by Retry-After."""
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
@@ -78,17 +81,20 @@ class Calls:
         read: False where nothing but the status counts; the body is then left out.
         """
         timeout = aiohttp.ClientTimeout(total=CONNECT_S + answer_s, connect=CONNECT_S, sock_read=answer_s)
-        try:
+        with self._explained(answer_s):
             async with self._open.request(method, url, timeout=timeout, allow_redirects=False, **request) as response:
                 return Answer(response.status, await _read(response) if read else b"", response.headers)
-        except aiohttp.ConnectionTimeoutError:
-            raise Unreached(f"no connection to {self._platform} within {CONNECT_S:.0f} s") from None
-        except aiohttp.ClientConnectorError as error:
-            raise Unreached(f"no connection to {self._platform} ({error.strerror or type(error).__name__})") from None
-        except TimeoutError:
-            raise Unanswered(f"no answer from {self._platform} within {answer_s:.0f} s") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise Unanswered(f"the connection to {self._platform} broke before the answer ({type(error).__name__})") from None
+
+    @contextlib.asynccontextmanager
+    async def stream(self, url: URL, silent_s: float, **request: Any) -> AsyncIterator[tuple[int, AsyncIterator[list[bytes]]]]:
+        """The status of a GET and, as they come, the lines of an answer without end; those above MAX_LINE_BYTES are left out.
+
+        Raises Unreached, and Unanswered when the stream breaks or says nothing for `silent_s` seconds, in the body of the context too.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=silent_s)
+        with self._explained(silent_s):
+            async with self._open.get(url, timeout=timeout, allow_redirects=False, **request) as response:
+                yield response.status, _lines(response)
 
     async def download(self, url: URL, max_bytes: int, **request: Any) -> AsyncIterator[bytes]:
         """The bytes of a file. Raises LookupError where there is none that can be had, or one that is longer."""
@@ -115,6 +121,20 @@ class Calls:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unreached(f"no WebSocket to {self._platform} ({type(error).__name__})") from None
 
+    @contextlib.contextmanager
+    def _explained(self, answer_s: float) -> Iterator[None]:
+        """aiohttp's errors as Unreached or Unanswered."""
+        try:
+            yield
+        except aiohttp.ConnectionTimeoutError:
+            raise Unreached(f"no connection to {self._platform} within {CONNECT_S:.0f} s") from None
+        except aiohttp.ClientConnectorError as error:
+            raise Unreached(f"no connection to {self._platform} ({error.strerror or type(error).__name__})") from None
+        except TimeoutError:
+            raise Unanswered(f"no answer from {self._platform} within {answer_s:.0f} s") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unanswered(f"the connection to {self._platform} broke before the answer ({type(error).__name__})") from None
+
     @property
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -138,3 +158,15 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
         if len(body) > MAX_ANSWER_BYTES:
             raise aiohttp.ClientPayloadError
     return bytes(body)
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[list[bytes]]:
+    """The whole lines, without their ends, that came since the last ones."""
+    rest, lost = b"", False
+    async for piece in response.content.iter_any():
+        *lines, rest = (rest + piece).split(b"\n")
+        if lines:
+            yield lines[1:] if lost else lines
+            lost = False
+        if len(rest) > MAX_LINE_BYTES:
+            rest, lost = b"", True

@@ -30,12 +30,10 @@ DEFAULTS: Mapping[str, Any] = {
     "transports": {
         "web": {"enabled": True},
         "terminal": {"enabled": True},
-        "mqtt": {"enabled": False},
-        "telegram": {"enabled": False},
-        "webhook": {"enabled": False},
     },
 }
-"""What stands in for absent keys: `data_dir` and `providers` as a whole, `transports` name by name."""
+"""What stands in for absent keys: `data_dir` and `providers` as a whole, `transports` name by name; each other kind of these stands
+there switched off."""
 
 Models = Mapping[str, type[BaseModel]]
 """The config model of each kind."""
@@ -127,6 +125,8 @@ def _fill(root: yaml.Mapping, models: Mapping[str, Models]) -> None:
     for group, kinds in models.items():
         sections = whole[group].items()
         whole[group] = {name: body for name, body in sections if body.get("kind", name) in kinds}
+    others = {kind: {"enabled": False} for kind in models["transports"] if kind not in whole["transports"]}
+    whole["transports"] = whole["transports"] | others
     filled = yaml.section(whole)
     for key, node in filled.items.items():
         root.items.setdefault(key, node)

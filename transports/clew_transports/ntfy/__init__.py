@@ -1,0 +1,1 @@
+"""ntfy, by its HTTP API."""
