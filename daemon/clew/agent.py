@@ -14,6 +14,7 @@ from clew.compactor import CompactFull
 from clew.config import Agent as Settings
 from clew.context import view
 from clew.context.recall import strip_appendix
+from clew.context.templates import without_foreign
 from clew.context.text import clean
 from clew.fitting import Fitting, Measured, TurnView
 from clew.messages import Block, Text, Thinking, ToolCall, ToolResult, Usage
@@ -22,10 +23,10 @@ from clew.model_call import ModelCaller, Spent
 from clew.prompting import Decided, Prompter
 from clew.providers import Done, Provider, ProviderError
 from clew.stopping import Stop, Stopped
-from clew.store import Claim, LeaseLost, ModelCall, NewMessage, Outcome, Question, Reply, Step, ToolState
+from clew.store import Claim, Item, LeaseLost, ModelCall, NewMessage, Outcome, Question, Reply, Step, ToolState
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently
-from clew.tools import ToolContext
+from clew.tools import ToolContext, skills
 from clew.tools.runner import Ran, ToolRunner, denied
 from clew.transport import Address, Preview, Typing
 
@@ -83,7 +84,7 @@ class _Turn:
     stop: Stop
     spent: Spent = field(default_factory=Spent)
     saved: tuple[int, int] = (0, 0)  # of the calls and cache entries in `spent`
-    began: bool = False  # the prompt's state is written with the first step
+    fresh: bool = False  # the prompt is decided on, and its state is to be written with the next step
 
     @property
     def payer(self) -> str:
@@ -103,6 +104,7 @@ class Agent:
         boundaries: Boundaries,
         caller: ModelCaller,
         tools: ToolRunner,
+        learnt: skills.Skills,
         asking: Asking,
         show: Show,
         plan: Plan,
@@ -122,6 +124,7 @@ class Agent:
         self._boundaries = boundaries
         self._caller = caller
         self._tools = tools
+        self._skills = learnt
         self._asking = asking
         self._show = show
         self._plan = plan
@@ -172,6 +175,8 @@ class Agent:
         try:
             if turn.claim.resumed:
                 await self._settle_interrupted(turn)
+            if all(message.role == "user" for message in turn.view.messages if message.turn == turn.claim.turn):
+                await self._open_skills(turn, turn.claim.items)
             outcome, text = await self._loop(turn)
         except Stopped:
             if turn.stop.reason:
@@ -198,7 +203,7 @@ class Agent:
             if done.stop == "refusal":
                 return Outcome("failed", self._step(turn), "refusal"), WORDS["refusal"]
             if calls := tuple(block for block in blocks if isinstance(block, ToolCall)):
-                await self._run_tools(turn, blocks, calls, done)
+                await self._run_tools(turn, blocks, calls, {"model": done.model})
                 await self._take_in(turn)
                 continue
             text = "\n".join(block.text for block in blocks if isinstance(block, Text)).strip()
@@ -225,11 +230,21 @@ class Agent:
         items, messages = await patiently(lambda: self._store.steer(turn.claim, self._time.wall()))
         turn.claim = replace(turn.claim, items=(*turn.claim.items, *items))
         turn.view.messages += messages
+        await self._open_skills(turn, items)
+
+    async def _open_skills(self, turn: _Turn, items: Sequence[Item]) -> None:
+        """Open the skills that somebody's words call for, as if the model had asked for them; what is open in view stays so."""
+        there = skills.opened(turn.view.messages, turn.view.rows.shortened | turn.view.local)
+        calls = [
+            call for call in self._skills.called_for((without_foreign(item.text) for item in items), there) if self._tools.allows(call)
+        ]
+        if calls and not turn.claim.risky:
+            await self._run_tools(turn, tuple(calls), calls, {"triggered": True})
 
     # Tools -------------------------------------------------------------------------------------------------------
 
-    async def _run_tools(self, turn: _Turn, blocks: tuple[Block, ...], calls: tuple[ToolCall, ...], done: Done) -> None:
-        asked = self._said(turn, blocks, {"model": done.model})
+    async def _run_tools(self, turn: _Turn, blocks: tuple[Block, ...], calls: Sequence[ToolCall], metadata: Mapping[str, object]) -> None:
+        asked = self._said(turn, blocks, metadata)
         proposed, approved = await self._sorted(turn, calls)
         now = self._time.wall()
         states = tuple(ToolState(c.id, c.name, c.arguments, "proposed" if c in proposed else "started", now) for c in calls)
@@ -333,6 +348,7 @@ class Agent:
         await self._fitting.compact_if_due(turn.view, first=first)
         if first:
             turn.decided = await self._prompter.decide(turn.claim, turn.view.rows, self._providers[0])
+            turn.fresh = True
         *others, last = self._providers
         for provider in others:
             try:
@@ -379,12 +395,12 @@ class Agent:
         return NewMessage("assistant", blocks, self._time.wall(), metadata=metadata)
 
     def _step(self, turn: _Turn, messages: tuple[NewMessage, ...] = (), *, tools: tuple[ToolState, ...] = ()) -> Step:
-        """What is to be committed: everything since the last step, the prompt's state with the first one."""
-        first, turn.began = not turn.began, True
+        """What is to be committed: everything since the last step, with the prompt's state where that is new."""
+        fresh, turn.fresh = turn.fresh, False
         calls, cache = tuple(turn.spent.calls[turn.saved[0] :]), tuple(turn.spent.cache[turn.saved[1] :])
         turn.saved = (len(turn.spent.calls), len(turn.spent.cache))
-        state = replace(turn.decided.state, last_call=self._time.wall()) if first or calls else None
-        return Step(messages, calls, tools, cache, turn.decided.recalled if first else (), state)
+        state = replace(turn.decided.state, last_call=self._time.wall()) if fresh or calls else None
+        return Step(messages, calls, tools, cache, turn.decided.recalled if fresh else (), state)
 
     async def _record(self, turn: _Turn, step: Step) -> None:
         turn.view.messages += await patiently(lambda: self._store.record(turn.claim, step))

@@ -167,6 +167,7 @@ class Service:
             Boundaries(agent.compression, providers[0], self.time),
             self.caller,
             self.tools,
+            learnt,
             Asking(store, agent.approver.expires, self.plan, self.time),
             self.hints.show,
             self.plan,

@@ -1,12 +1,15 @@
 """Skills: named in the prompt in a stable order, opened on request, and nothing outside of their folders."""
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
-from clew.tools import skills
+from clew.config import Approver, Job
+from clew.tools import ToolContext, skills
+from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject
-from tests.integration.engine import calling, engine, system_text
+from tests.integration.engine import calling, engine, system_text, tool
 from tests.integration.test_engine_tools import results
 
 
@@ -92,3 +95,113 @@ def test_a_file_that_leads_out_of_a_skill_is_not_opened(tmp_path: Path) -> None:
     (place / "link").symlink_to(tmp_path / "secret")
     with pytest.raises(skills.BadSkill, match="has no file"):
         skills._inside(skills.read(tmp_path / "skills").found[0], "link")
+
+
+TRIGGERED = "---\nname: {0}\ndescription: Does it.\nmetadata:\n  triggers: {1}\n---\n\nThe steps of {0}.\n"
+
+
+def told(request: JsonObject) -> list[str]:
+    """What of skills stands in a request, word for word."""
+    return [text for _, text in results(request) if text.startswith("The steps of")]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_what_somebody_says_opens_the_skills_that_it_calls_for(tmp_path: Path, provider: Literal["openai", "anthropic"]) -> None:
+    for name, triggers in (("brewing", "brew a beer, 啤酒"), ("tides", "high tide"), ("zymurgy", "beer")):
+        skill(tmp_path, name, TRIGGERED.format(name, triggers))
+    async with engine(tmp_path / "data", lambda body: say("well"), provider=provider) as world:
+        world.agent(skills_dir=tmp_path / "skills")
+        async with world.running():
+            await world.desk.ask("a beerless, brewless evening at high water")
+            assert len(await world.transcript()) == 2
+            await world.desk.ask("Let us BREW  a beer!")
+            transcript = await world.transcript()
+            assert [(row.role, [call.name for call in row.calls]) for row in transcript[2:]] == [
+                ("user", []),
+                ("assistant", ["skill_open", "skill_open"]),
+                ("tool", []),
+                ("tool", []),
+                ("assistant", []),
+            ]
+            opened = [result.text for row in transcript for result in row.results]
+            assert opened == ["The steps of brewing.", "The steps of zymurgy."], "they stand there when the model is first asked"
+            calls = len(world.replies)
+            await world.desk.ask("another beer, then the high tide, 我要啤酒")
+            assert len(world.replies) == calls + 1
+            assert [result.text for row in await world.transcript() for result in row.results] == [*opened, "The steps of tides."]
+            assert await world.store.verify_session(await world.session()) == []
+            await world.desk.ask("/undo")
+            await world.desk.ask("high tide?")
+            assert [row.role for row in (await world.transcript())[-4:]] == ["user", "assistant", "tool", "assistant"], (
+                "it had left the view"
+            )
+        request = world.replies[-1]
+        async with world.running():
+            await world.desk.ask("and now?")
+            assert system_text(world.replies[-1]).startswith(system_text(request))
+
+
+@pytest.mark.asyncio
+async def test_a_skill_opened_by_its_words_is_recalled_with_the_rest_and_may_be_denied(tmp_path: Path) -> None:  # P31
+    skill(tmp_path, "tides", TRIGGERED.format("tides", "[tide]"))
+    async with engine(tmp_path / "data", lambda body: say("At noon.")) as world:
+        world.agent(skills_dir=tmp_path / "skills")
+        async with world.running():
+            await world.desk.ask("The harbour of Husum is called Zingel.")
+            await world.desk.ask("/new")
+            await world.desk.ask("When is the tide in the harbour of Husum?")
+            assert "Zingel" in system_text(world.replies[-1])
+            assert told(world.replies[-1]) == ["The steps of tides."]
+            assert "Husum" in await world.desk.ask("/why"), "what recall considered is written down all the same"
+        world.agent(approver=Approver(deny=("skill_open",)))
+        async with world.running():
+            await world.desk.ask("/new")
+            await world.desk.ask("When is the tide?")
+            assert results(world.replies[-1]) == []
+
+
+@pytest.mark.asyncio
+async def test_words_that_others_wrote_open_no_skill(tmp_path: Path) -> None:  # P34
+    skill(tmp_path, "tides", TRIGGERED.format("tides", "tide"))
+
+    async def read(context: ToolContext, note: str) -> str:
+        return "tide, tide, tide"
+
+    async with engine(tmp_path / "data", calling(("look", {"note": "x"})), tools=[tool("look", read)]) as world:
+        world.agent(skills_dir=tmp_path / "skills")
+        async with world.running():
+            assert await world.desk.ask("look") == "done"
+            assert told(world.replies[-1]) == []
+
+
+@pytest.mark.asyncio
+async def test_a_trigger_in_a_jobs_prompt_opens_its_skill_and_one_in_its_output_does_not(tmp_path: Path) -> None:  # P45
+    skill(tmp_path, "tides", TRIGGERED.format("tides", "tide"))
+    skill(tmp_path, "brewing", TRIGGERED.format("brewing", "beer"))
+    async with engine(tmp_path / "data", lambda body: say("well")) as world:
+        job = Job(name="tide", cron="0 8 * * *", prompt="The tide? {{output}}", condition="echo beer", deliver_to="desk:ada")
+        world.config = world.config.model_copy(update={"schedule": (job,)})
+        world.agent(skills_dir=tmp_path / "skills")
+        async with world.running():
+            await world.service.scheduler.run_now("tide")
+            await world.desk.until(lambda: bool(world.desk.sent))
+            assert told(world.replies[-1]) == ["The steps of tides."]
+
+
+@pytest.mark.parametrize(
+    ("triggers", "found"),
+    [("a, b c", ("a", "b c")), ("[a, b  c]", ("a", "b c")), ("[]", ()), ("null", ())],
+)
+@pytest.mark.parametrize("where", ["triggers: {}", "metadata:\n  triggers: {}\n  author: me"])
+def test_triggers_are_a_list_or_a_text(tmp_path: Path, triggers: str, found: tuple[str, ...], where: str) -> None:
+    skill(tmp_path, "one", f"---\nname: one\ndescription: x\n{where.format(triggers)}\n---\n")
+    (read,) = skills.read(tmp_path / "skills").found
+    assert read.triggers == found
+
+
+@pytest.mark.parametrize("triggers", ["5", "[5]", "{a: b}", "'...'", "'a,,b'", "[" + "a, " * 21 + "]", "x" * 101])
+def test_triggers_that_cannot_be_are_a_fault(tmp_path: Path, triggers: str) -> None:
+    skill(tmp_path, "one", f"---\nname: one\ndescription: x\ntriggers: {triggers}\n---\n")
+    ((_, why),) = skills.read(tmp_path / "skills").faults
+    assert "trigger" in why

@@ -55,6 +55,11 @@ class ToolRunner:
         except (ValueError, RecursionError):
             return False
 
+    def allows(self, call: ToolCall) -> bool:
+        """Whether a call is run without asking anybody."""
+        tool = self.tools.get(call.name)
+        return tool is not None and decide(tool, json.loads(call.arguments), self._approver) == "allow"
+
     async def run(self, calls: Sequence[ToolCall], context: ToolContext, approved: Collection[ToolCall] = ()) -> list[Ran]:
         """Run calls side by side. A failing tool gives an error result, never an exception. approved: those that somebody said yes to."""
         ran = await asyncio.gather(*(self._run(call, context, approved=call in approved) for call in calls))

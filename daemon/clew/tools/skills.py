@@ -1,7 +1,8 @@
 """Skills: folders with a SKILL.md in the Agent Skills format. Their names stand in the prompt, the rest is opened when it is wanted."""
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +11,16 @@ import structlog
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from clew.clock import new_id
+from clew.context.skill_triggers import Said, words
+from clew.messages import Message, ToolCall
 from clew.request import ToolSpec
 from clew.tools import Tool, ToolContext, ToolError, schema
 
 log = structlog.get_logger()
 
 FILE = "SKILL.md"
+OPENING = "skill_open"
 MOST = 200
 """Skills of one folder."""
 LARGEST = 256 * 2**10
@@ -26,6 +31,11 @@ LONGEST_DESCRIPTION = 1024
 """Characters, as the format has it."""
 BUDGET_CHARS = 6_000
 """Characters of the prompt that names and descriptions may take."""
+MOST_TRIGGERS = 20
+LONGEST_TRIGGER = 100
+"""Triggers of a skill, and characters of one."""
+MOST_AT_ONCE = 3
+"""Skills that the words of one message open."""
 _NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(?P<front>.*?)^---[ \t]*(?:\r?\n|\Z)(?P<body>.*)", re.DOTALL | re.MULTILINE)
 HEADING = "Skills, which are instructions for certain tasks. Where one fits, open it with skill_open before you begin:"
@@ -37,11 +47,12 @@ class BadSkill(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One skill, by its front matter. folder: where its files are."""
+    """One skill, by its front matter. folder: where its files are. triggers: words that open it when somebody says them."""
 
     name: str
     description: str
     folder: Path
+    triggers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +81,38 @@ class Skills:
     def text(self) -> str:
         """What stands in the prompt of them, empty where there are none."""
         return "\n".join([HEADING, *map(_line, self.named)]) if self.found else ""
+
+    def called_for(self, said: Iterable[str], opened: Collection[str] = ()) -> list[ToolCall]:
+        """The calls that open the skills of which a trigger stands in what was said, the first ones by name. opened: not those again."""
+        texts = [Said(each) for each in said]
+        wanted = [
+            skill.name
+            for skill in self.found
+            if skill.name not in opened and any(text.has(trigger) for trigger in skill.triggers for text in texts)
+        ]
+        return [ToolCall(f"call_{new_id()}", OPENING, json.dumps({"name": name})) for name in wanted[:MOST_AT_ONCE]]
+
+
+def opened(messages: Iterable[Message], shortened: Collection[str]) -> set[str]:
+    """The skills whose instructions stand in view, word for word. shortened: rows of which a line is left."""
+    asked: dict[str, str] = {}
+    found = set()
+    for message in messages:
+        for call in message.calls:
+            asked[call.id] = _asked_for(call)
+        for result in message.results:
+            if not result.is_error and message.id not in shortened:
+                found.add(asked.get(result.call_id, ""))
+    return found - {""}
+
+
+def _asked_for(call: ToolCall) -> str:
+    """The skill whose instructions a call opens, empty for any other call."""
+    try:
+        arguments = Open.model_validate_json(call.arguments or "{}")
+    except ValueError:
+        return ""
+    return arguments.name if call.name == OPENING and not arguments.file else ""
 
 
 def _line(skill: Skill) -> str:
@@ -105,7 +148,23 @@ def _skill(place: Path) -> Skill:
         raise BadSkill("it has no description")
     if len(description) > LONGEST_DESCRIPTION:
         raise BadSkill(f"its description has {len(description):,} characters, and {LONGEST_DESCRIPTION:,} are the most")
-    return Skill(name, " ".join(description.split()), place)
+    return Skill(name, " ".join(description.split()), place, _triggers(front))
+
+
+def _triggers(front: Mapping[str, object]) -> tuple[str, ...]:
+    """Those of `triggers`, or of `triggers` under `metadata`: a list, or a text with commas. Raises BadSkill."""
+    metadata = front.get("metadata")
+    declared = front.get("triggers") or (metadata.get("triggers") if isinstance(metadata, dict) else None) or ()
+    given = declared.split(",") if isinstance(declared, str) else declared
+    if not isinstance(given, (list, tuple)) or not all(isinstance(each, str) for each in given):
+        raise BadSkill("its triggers are neither a list of texts nor a text with commas")
+    triggers = tuple(" ".join(each.split()) for each in given)
+    if len(triggers) > MOST_TRIGGERS:
+        raise BadSkill(f"it has {len(triggers)} triggers, and {MOST_TRIGGERS} are the most")
+    for each in triggers:
+        if len(each) > LONGEST_TRIGGER or not words(each):
+            raise BadSkill(f"its trigger {each[:LONGEST_TRIGGER]!r} must be words, of at most {LONGEST_TRIGGER} characters")
+    return triggers
 
 
 def _parts(text: str) -> tuple[dict[str, object], str]:
@@ -142,7 +201,7 @@ class Open(BaseModel):
     file: Annotated[str, Field(description="Another file of it, by the path that the skill gives.", max_length=500)] = ""
 
 
-_OPEN = ("skill_open", "Open a skill: its instructions, or another file of it.", Open)
+_OPEN = (OPENING, "Open a skill: its instructions, or another file of it.", Open)
 
 
 def tools(skills: Skills) -> list[Tool]:
