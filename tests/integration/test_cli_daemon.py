@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -56,12 +57,22 @@ async def ask_for_access(path: Path) -> None:
     await store.close()
 
 
+def say_always(path: Path) -> None:
+    """Eve has said always to two tools in her chat."""
+    with sqlite3.connect(path) as db:
+        db.execute("INSERT INTO chats (address, transport, direct, created) VALUES ('mqtt:eve', 'mqtt', 0, 1)")
+        for tool in ("pay", "wire"):
+            db.execute("INSERT INTO standing_approvals SELECT id, 'eve', ?, 'eve', 1 FROM chats WHERE address = 'mqtt:eve'", (tool,))
+    db.close()
+
+
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The config of a daemon that runs."""
     path = written(tmp_path_factory.mktemp("daemon"), f"schedule: [{JOB}]\nagent: {{compression: {{keep_recent: 2}}}}")
     (path.parent / "data").mkdir(mode=0o700)
     asyncio.run(ask_for_access(path.parent / "data" / "clew.db"))
+    say_always(path.parent / "data" / "clew.db")
     process = started(path)
     assert first_line(process).startswith("clew is ready: http://127.0.0.1:")
     yield path
@@ -284,6 +295,21 @@ def test_who_knocked_is_let_in_or_not(clew: Command) -> None:
     assert "Nobody waits" in clew("access", "list")[2]
     assert "mqtt:eve" in clew.ok("access", "list", "--all")
     assert clew("access", "approve", "ZZZZZZ")[0] == 3
+
+
+def test_a_yes_for_good_is_listed_and_taken_back(clew: Command) -> None:
+    assert [(each["tool"], each["address"]) for each in json.loads(clew.ok("approvals", "list", "--json"))] == [
+        ("pay", "mqtt:eve"),
+        ("wire", "mqtt:eve"),
+    ]
+    assert clew.ok("approvals", "list").split()[:6] == ["TOOL", "AT", "FOR", "SAID", "BY", "SINCE"]
+    assert clew("approvals", "remove", "pay", "mqtt:eve", "--person", "adam")[0] == 3
+    assert clew.ok("approvals", "remove", "pay", "mqtt:eve") == "clew asks again before pay is called at mqtt:eve\n"
+    assert clew("approvals", "remove", "pay", "mqtt:eve")[0] == 3
+    assert [each["tool"] for each in json.loads(clew.ok("approvals", "list", "--json"))] == ["wire"]
+    clew.ok("approvals", "remove", "wire", "mqtt:eve", "--person", "eve")
+    assert "Nobody said always" in clew("approvals", "list")[2]
+    assert "No question waits" in clew("approvals", "list", "--open")[2]
 
 
 def test_a_job_is_run_by_hand(clew: Command) -> None:

@@ -235,9 +235,15 @@ async def test_always_is_remembered_for_this_tool_here_listed_and_taken_back(tmp
     async with engine(tmp_path, calling(("pay", {"note": "rent"})), tools=tools) as world:
         async with world.running():
             await begun(world)
-            await question(world)
+            said = await question(world)
+            (waiting,) = await world.store.open_questions()
+            assert (waiting.code, waiting.tools, waiting.person, waiting.address) == (code_of(said), ("pay",), "ada", "desk:ada")
+            assert waiting.until > waiting.asked
             await answered(world, await begun(world, "always"))
             assert await world.desk.ask("again") == "done"
+            assert await world.store.open_questions() == []
+            (yes,) = await world.store.standing()
+            assert (yes.address, yes.tool, yes.person, yes.by) == ("desk:ada", "pay", "ada", "ada")
             assert ledger.done == ["rent", "rent"]
         async with world.running():
             assert await world.desk.ask("and after a restart") == "done"

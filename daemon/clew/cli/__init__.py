@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "docs": ("docs", "Documents that answers can rest on: add, list, remove and search them."),
     "cron": ("cron", "Scheduled prompts: list them, run one, see when they run and what became of it."),
     "access": ("access", "Who asked to talk to clew: list, approve, deny."),
+    "approvals": ("approvals", "Tools to which somebody said always, and questions that wait."),
     "outbox": ("outbox", "Replies that wait to be sent or could not be."),
     "db": ("db", "Look after the database."),
     "eval": ("evaluate", "Measure how well clew keeps what matters."),

@@ -1,6 +1,6 @@
 """The one door to durable state: what goes in and out, and the verbs. SQL stands in this package only."""
 
-from clew.store.records.approvals import Answered, Asked, Given, Question, StandingYes, Withdrawn
+from clew.store.records.approvals import Answered, Asked, Given, OpenQuestion, Question, StandingYes, Withdrawn
 from clew.store.records.calls import CacheEntry, ModelCall, ToolState
 from clew.store.records.jobs import Job, JobEffect
 from clew.store.records.people import AccessRequest, Decide, InboxKind, Person, PersonRole, Sender, Verdict
@@ -31,6 +31,7 @@ __all__ = [
     "LeaseLost",
     "ModelCall",
     "NewMessage",
+    "OpenQuestion",
     "Outcome",
     "Person",
     "PersonRole",

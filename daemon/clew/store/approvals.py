@@ -1,11 +1,13 @@
 """Questions to people: a turn waits for the answer, in the file alone; a yes for good is remembered."""
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from clew.context.consent import QUESTION_CODE
 from clew.messages import ToolCall
-from clew.store import Answered, Asked, Given, Question, StandingYes, Withdrawn, outbox
+from clew.store import Answered, Asked, Given, OpenQuestion, Question, StandingYes, Withdrawn, outbox
 from clew.transport import Address
 
 CLOSED_KEPT = 7 * 86_400.0
@@ -137,19 +139,30 @@ def answers(db: sqlite3.Connection, turn: str) -> dict[ToolCall, Answered]:
     return {ToolCall(call, tool, arguments): Answered(state, how, person) for call, tool, arguments, state, how, person in rows}
 
 
-def standing(db: sqlite3.Connection, address: str, person: str | None = None) -> list[StandingYes]:
-    """The yeses for good at an address: those on behalf of `person`, or all where it is None."""
+def open_questions(db: sqlite3.Connection) -> list[OpenQuestion]:
+    """Those that wait for an answer, the oldest first."""
     rows = db.execute(
-        "SELECT s.tool, s.person, s.by, s.at FROM standing_approvals AS s JOIN chats ON chats.id = s.chat"
-        " WHERE chats.address = ? AND (? IS NULL OR s.person = ?) ORDER BY s.tool, s.person",
-        (address, person, person),
+        "SELECT a.asking, json_group_array(a.tool), a.person, chats.address, a.asked, a.expires FROM approvals AS a"
+        " JOIN chats ON chats.id = a.chat WHERE a.state = 'open' GROUP BY a.asking ORDER BY a.asked, a.asking"
+    )
+    return [OpenQuestion(asking[:QUESTION_CODE], tuple(dict.fromkeys(json.loads(tools))), *rest) for asking, tools, *rest in rows]
+
+
+def standing(db: sqlite3.Connection, address: str | None = None, person: str | None = None) -> list[StandingYes]:
+    """The yeses for good: those at `address` and on behalf of `person`, None for all."""
+    rows = db.execute(
+        "SELECT chats.address, s.tool, s.person, s.by, s.at FROM standing_approvals AS s JOIN chats ON chats.id = s.chat"
+        " WHERE (:address IS NULL OR chats.address = :address) AND (:person IS NULL OR s.person = :person)"
+        " ORDER BY chats.address, s.tool, s.person",
+        {"address": address, "person": person},
     )
     return [StandingYes(*row) for row in rows]
 
 
-def withdraw(db: sqlite3.Connection, effect: Withdrawn) -> None:
-    """Take back a yes for good."""
-    db.execute(
+def withdraw(db: sqlite3.Connection, effect: Withdrawn) -> bool:
+    """Take back a yes for good. False: there is none."""
+    gone = db.execute(
         "DELETE FROM standing_approvals WHERE chat = (SELECT id FROM chats WHERE address = ?) AND tool = ? AND (? IS NULL OR person = ?)",
         (effect.address, effect.tool, effect.person, effect.person),
     )
+    return gone.rowcount > 0

@@ -14,6 +14,7 @@ from clew.service import Service
 from clew.store import AccessRequest, Compaction, Said, SessionRow
 from clew.threads import Pinned
 from clew.transport import Address
+from clew.web.approvals import Approvals
 from clew.web.auth import Door, by_socket, unknown_caller
 from clew.web.chat import PAGE, chat_id
 from clew.web.documents import Documents
@@ -171,6 +172,7 @@ class Api:
             Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
             *Memory(service).endpoints,
             *Jobs(service).endpoints,
+            *Approvals(service).endpoints,
             *Search(service).endpoints,
             *Index(service).endpoints,
             *Documents(service).endpoints,

@@ -10,6 +10,7 @@ from clew.store import (
     Given,
     Item,
     JobEffect,
+    OpenQuestion,
     Outcome,
     Question,
     Reply,
@@ -17,6 +18,7 @@ from clew.store import (
     StandingYes,
     Step,
     Verdict,
+    Withdrawn,
     accept,
     approvals,
     outbox,
@@ -85,9 +87,17 @@ class TurnsDoor(Opened):
         """What people answered for the calls of a turn."""
         return await self._db.read(approvals.answers, turn)
 
-    async def standing(self, address: str, person: str | None = None) -> list[StandingYes]:
-        """The yeses for good at an address, of all people where `person` is None."""
+    async def standing(self, address: str | None = None, person: str | None = None) -> list[StandingYes]:
+        """The yeses for good: those at `address` and on behalf of `person`, None for all."""
         return await self._db.read(approvals.standing, address, person)
+
+    async def withdraw(self, effect: Withdrawn) -> bool:
+        """Take back a yes for good. False: there is none."""
+        return await self._db.write(approvals.withdraw, effect)
+
+    async def open_questions(self) -> list[OpenQuestion]:
+        """Those that wait for an answer, the oldest first."""
+        return await self._db.read(approvals.open_questions)
 
     async def expire_questions(self, now: float) -> list[Given]:
         """Close the questions that nobody answered in time; their turns go on."""

@@ -60,8 +60,9 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class StandingYes:
-    """A yes for good: `tool` may be called in a chat on behalf of `person`. by: who said it."""
+    """A yes for good: `tool` may be called at `address` on behalf of `person`, empty for a scheduled prompt of nobody. by: who said it."""
 
+    address: str
     tool: str
     person: str
     by: str
@@ -75,3 +76,16 @@ class Withdrawn:
     address: str
     tool: str
     person: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """A question that waits. code: by which an answer names it. person: who was asked, at `address`. asked, until: seconds since the
+    epoch."""
+
+    code: str
+    tools: tuple[str, ...]
+    person: str
+    address: str
+    asked: float
+    until: float
