@@ -13,6 +13,7 @@ from tests.emulators.server import JsonObject, Reply
 from tests.integration.platforms import NUMBERS, Platform
 from tests.integration.platforms.mqtt import Mqtt
 from tests.integration.platforms.ntfy import Ntfy
+from tests.integration.platforms.sms import Sms
 from tests.integration.platforms.telegram import Telegram
 from tests.integration.platforms.webhook import Webhook
 from tests.integration.web_harness import Clew, running, settings
@@ -21,7 +22,7 @@ from tests.servers import Mosquitto
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.mosquitto]
 
-PLATFORMS: dict[str, type[Platform]] = {each.name: each for each in (Mqtt, Webhook, Telegram, Ntfy)}
+PLATFORMS: dict[str, type[Platform]] = {each.name: each for each in (Mqtt, Webhook, Telegram, Ntfy, Sms)}
 
 CODE = "\n".join(f"print({number:03})  # <b>&amp;</b>" for number in range(400))
 LONG = (

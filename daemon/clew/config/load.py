@@ -15,7 +15,7 @@ from clew.config import yaml
 from clew.config.checks import faults
 from clew.config.expand import Expansion, located
 from clew.config.report import Report
-from clew.config.settings import Config, ProviderSection, TransportSection, empty_secrets
+from clew.config.settings import Config, ProviderSection, TransportSection, empty
 from clew.errors import ConfigError
 
 DEFAULTS: Mapping[str, Any] = {
@@ -182,7 +182,7 @@ def _section(report: Report, path: tuple[str, str], data: Any, models: Models) -
 def _unusable(report: Report, config: Config) -> None:
     """Notes what is switched on or named but lacks a secret."""
     for name, transport in config.transports.items():
-        for field in empty_secrets(transport.settings) if transport.enabled else ():
+        for field in empty(transport.settings) if transport.enabled else ():
             report.fault(("transports", name, field), "must not be empty while the transport is enabled")
     agent = config.agent
     named: list[tuple[yaml.Path, str | None]] = [
@@ -193,4 +193,4 @@ def _unusable(report: Report, config: Config) -> None:
     for path, chosen in named:
         provider = config.providers.get(chosen or "")
         if provider and not provider.configured:
-            report.fault(path, f"this provider's {' and '.join(empty_secrets(provider.settings))} is empty")
+            report.fault(path, f"this provider's {' and '.join(empty(provider.settings))} is empty")

@@ -173,7 +173,7 @@ class ProviderSection(Settings):
     @property
     def configured(self) -> bool:
         """Whether it can be tried at all: none of its secrets is the empty text. (`None` means that none is needed.)"""
-        return not empty_secrets(self.settings)
+        return not empty(self.settings)
 
 
 class TransportSection(Settings):
@@ -391,10 +391,19 @@ class Config(Settings):
         return frozenset(value for value in found | self._credentials if value)
 
 
-def empty_secrets(model: BaseModel) -> list[str]:
-    """Names of the secret fields of `model` that hold the empty text."""
-    values = ((name, getattr(model, name)) for name in type(model).model_fields)
-    return [name for name, value in values if isinstance(value, SecretStr) and not value.get_secret_value()]
+class Needed:
+    """Marks a text that must not be empty where the section is used: `Annotated[str, Needed()]`. Secrets are needed without it."""
+
+
+def empty(model: BaseModel) -> list[str]:
+    """Names of the fields of `model` that are needed and hold the empty text."""
+    found = []
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        needed = isinstance(value, SecretStr) or any(isinstance(mark, Needed) for mark in field.metadata)
+        if needed and not (value.get_secret_value() if isinstance(value, SecretStr) else value):
+            found.append(name)
+    return found
 
 
 def _secrets(value: Any) -> Iterator[SecretStr]:
