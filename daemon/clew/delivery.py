@@ -1,20 +1,20 @@
-"""From the outbox to the transports: one lane per chat, and the live hints beside it."""
+"""From the outbox to the transports: one lane per chat."""
 
 import asyncio
 import random
-from collections.abc import Mapping
 from dataclasses import replace
 
 import structlog
 
-from clew.bus import Bus, LiveEvent, Replied
 from clew.clock import Time
 from clew.metrics import Metrics
+from clew.pace import LONGEST, Pace
+from clew.previews import Previews
 from clew.providers import backoff
 from clew.store import Settlement
 from clew.store.sqlite import SqliteStore
 from clew.supervise import STORE_WAIT, patiently, unless_lasting
-from clew.transport import Address, Delivery, Preview, Refused, Retry, Sent, Transport, Typing, Unknown
+from clew.transport import Delivery, Gone, Preview, Refused, Retry, Sent, Transport, Unknown
 
 log = structlog.get_logger()
 
@@ -26,18 +26,11 @@ BROKEN = 10
 """Tries, over some minutes, after which a delivery that the adapter fails at for a reason of its own is given up: its chat has
 others waiting."""
 RETRY_BASE, RETRY_CAP = 1.0, 300.0
-"""Seconds; the first and the longest wait before a delivery is tried again."""
+"""Seconds; the first and the longest wait before a delivery is tried again, where the platform states none."""
 SEND = 120.0
 """Seconds a transport may take over one delivery; its own, shorter bounds come first."""
 LOOK = 30.0
 """Seconds between looks at the outbox when nothing was reported."""
-HINT_AFTER, HINT_EVERY = 0.1, 0.25
-"""Seconds before the first hint of a reply is shown to a platform, and between two rounds: each preview repeats all words so far. A reply
-that is there sooner needs none."""
-LONGEST_PREVIEW = 16_000
-"""Characters beyond which a platform is shown no further previews of a reply."""
-HINTS = 1000
-"""Live hints that may wait; more are dropped."""
 
 
 Claiming = asyncio.Future[tuple[Delivery | None, float | None]]
@@ -47,7 +40,19 @@ Claiming = asyncio.Future[tuple[Delivery | None, float | None]]
 class Delivering:
     """Sends one transport's replies."""
 
-    def __init__(self, name: str, transport: Transport, store: SqliteStore, time: Time, metrics: Metrics, owner: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        store: SqliteStore,
+        time: Time,
+        metrics: Metrics,
+        owner: str,
+        pace: Pace,
+        previews: Previews,
+    ) -> None:
+        self._pace = pace
+        self._previews = previews
         self._name = name
         self._transport = transport
         self._store = store
@@ -95,10 +100,11 @@ class Delivering:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _pause(self) -> float:
-        return LOOK if self._next is None else min(max(self._next - self._time.wall(), 0.05), LOOK)
+        due = LOOK if self._next is None else self._next - self._time.wall()
+        return min(max(self._pace.rests or due, 0.05), LOOK)
 
     async def _start_all(self) -> None:
-        while self._up:
+        while self._up and not self._pace.rests:
             await self._room.acquire()
             now = self._time.wall()
             self._claiming = claiming = self._store.claim_delivery(self._owner, self._name, now)
@@ -139,14 +145,23 @@ class Delivering:
     async def _send(self, delivery: Delivery) -> None:
         logger = log.bind(transport=self._name, address=str(delivery.address), id=delivery.id, session=delivery.session, turn=delivery.turn)
         try:
-            while (sent := await self._sent(delivery)).upto is not None and sent.upto < len(delivery.parts):
+            delivery = await self._placed(delivery)
+            while True:
+                try:
+                    sent = await self._sent(delivery)
+                except (Gone, Refused) as why:  # a reply is not lost because of a message that cannot be edited
+                    delivery = await self._anew(delivery, why)
+                    continue
+                if sent.upto is None or sent.upto >= len(delivery.parts):
+                    break
                 upto = sent.upto
                 await patiently(lambda: self._store.advance(delivery, upto))  # noqa: B023 - it is awaited here
                 delivery = replace(delivery, sent=upto, repeat=False)
             result = Settlement("sent", sent.ref, sent_parts=len(delivery.parts))
             logger.info("outbox.sent", parts=len(delivery.parts), attempt=delivery.attempt)
-            self._metrics.messages.labels(self._name, "out").inc()
+            self._metrics.messages.labels(self._name, "out").inc(bool(delivery.parts))
         except Retry as again:
+            self._pace.rest(delivery.address, again)
             result = self._again(delivery, str(again), again.after)
             logger.warning("outbox.retry", reason=str(again), attempt=delivery.attempt)
         except Refused as refused:
@@ -168,12 +183,42 @@ class Delivering:
                 logger.error("outbox.dead", reason=reason, attempt=delivery.attempt)
         await patiently(lambda: self._store.settle(delivery, result, self._time.wall()))
 
+    async def _placed(self, delivery: Delivery) -> Delivery:
+        """A delivery with the message that it takes the place of, if there is one. Raises Retry where its chat is to be left alone."""
+        if left := self._pace.left(delivery.address):
+            raise Retry("the platform asked to wait", left)
+        delivery = await self._previews.settled(delivery)
+        if delivery.preview_ref == "":
+            return replace(delivery, preview_ref=await self._lost_preview(delivery))
+        return delivery
+
+    async def _anew(self, delivery: Delivery, why: Gone | Refused) -> Delivery:
+        """A delivery without the message that it was to take the place of. Raises `why` where there is none."""
+        if not delivery.preview_ref or delivery.sent:
+            raise why
+        log.info("preview.gone", transport=self._name, id=delivery.id, reason=str(why))
+        await patiently(lambda: self._store.previewed(delivery.id, None))
+        return replace(delivery, preview_ref=None)
+
+    async def _lost_preview(self, delivery: Delivery) -> str | None:
+        """The message that a first preview came to, of which nobody noted what the platform said; None where it cannot be asked for."""
+        if not self._transport.capabilities.idempotent_send or delivery.sent or not delivery.parts:
+            return None
+        words = delivery.parts[0].text
+        event = Preview(delivery.turn, words, "", delivery.in_reply_to, id=delivery.id, context=delivery.context)
+        async with asyncio.timeout(SEND):
+            return await self._transport.hint(delivery.address, event)
+
     async def _sent(self, delivery: Delivery) -> Sent:
+        if not delivery.parts and not delivery.preview_ref:
+            return Sent()
+        await self._pace.turn()
         async with asyncio.timeout(SEND):
             return (await self._found(delivery) if delivery.repeat else None) or await self._transport.send(delivery)
 
     def _again(self, delivery: Delivery, reason: str, after: float | None) -> Settlement:
-        wait = backoff(delivery.attempt, after, random.random(), base=RETRY_BASE, cap=RETRY_CAP)  # noqa: S311 - jitter
+        """Not before a stated wait is over; without one, later each time."""
+        wait = min(max(after, 0.0), LONGEST) if after is not None else _backed_off(delivery.attempt)
         return Settlement("pending", reason=reason, next_at=self._time.wall() + wait, sent_parts=delivery.sent)
 
     async def _resolved(self, delivery: Delivery, reason: str) -> Settlement:
@@ -183,7 +228,8 @@ class Delivering:
             if found.upto is None or found.upto >= len(delivery.parts):
                 return Settlement("sent", found.ref, sent_parts=len(delivery.parts))
             return self._again(replace(delivery, sent=found.upto), reason, None)
-        if self._transport.capabilities.idempotent_send:
+        edits = delivery.preview_ref is not None and not delivery.sent  # to the same words: that is no repeat
+        if edits or self._transport.capabilities.idempotent_send:
             return self._again(delivery, reason, None)
         if delivery.repeat:
             return Settlement("unknown", reason=reason, sent_parts=delivery.sent)
@@ -200,61 +246,5 @@ class Delivering:
             return None
 
 
-class Hints:
-    """Typing and previews: to whoever listens on the bus, and to the platform. Lossy."""
-
-    def __init__(self, bus: Bus, transports: Mapping[str, Transport]) -> None:
-        self._bus = bus
-        self._transports = transports
-        self._waiting: dict[Address, Typing | Preview] = {}
-        self._typing: dict[Address, asyncio.TimerHandle] = {}
-        self._due = asyncio.Event()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def show(self, address: Address, event: LiveEvent) -> None:
-        """Never waits. Of the hints for one address that wait, only the newest is shown, and none once the reply is there."""
-        self._bus.publish(address, event)
-        if isinstance(event, Replied):
-            self._waiting.pop(address, None)
-            if again := self._typing.pop(address, None):
-                again.cancel()
-            if self._timer is not None and not self._waiting:
-                self._timer.cancel()
-                self._timer = None
-            return
-        transport = self._transports.get(address.transport)
-        if transport is None or transport.capabilities.instant or len(self._waiting) >= HINTS:
-            return
-        self._waiting[address] = event
-        self._wake()
-        if isinstance(event, Typing) and transport.capabilities.typing_s and address not in self._typing:
-            self._type_again(address, event, transport.capabilities.typing_s)
-
-    def _wake(self) -> None:
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(HINT_AFTER, self._due.set)
-
-    def _type_again(self, address: Address, event: Typing, seconds: float) -> None:
-        """Show `event` every `seconds` until the reply is there, for platforms that forget it."""
-
-        def again() -> None:
-            self._waiting.setdefault(address, event)
-            self._wake()
-            self._type_again(address, event, seconds)
-
-        self._typing[address] = asyncio.get_running_loop().call_later(seconds, again)
-
-    async def run(self) -> None:
-        while True:
-            await self._due.wait()
-            self._due.clear()
-            self._timer = None
-            waiting, self._waiting = self._waiting, {}
-            for address, event in waiting.items():
-                if isinstance(event, Preview) and len(event.text) > LONGEST_PREVIEW:
-                    continue
-                try:
-                    await self._transports[address.transport].hint(address, event)
-                except Exception as error:
-                    log.debug("hint.lost", transport=address.transport, err=str(error))
-            await asyncio.sleep(HINT_EVERY - HINT_AFTER)
+def _backed_off(attempt: int) -> float:
+    return backoff(attempt, None, random.random(), base=RETRY_BASE, cap=RETRY_CAP)  # noqa: S311 - jitter

@@ -18,12 +18,13 @@ from clew.bus import Bus
 from clew.clock import Time, new_id
 from clew.compactor import Compactor
 from clew.config import Config
-from clew.delivery import Delivering, Hints
+from clew.delivery import Delivering
 from clew.dispatcher import Dispatcher, Work
 from clew.documents.reading import Reader
 from clew.errors import ClewError
 from clew.fetching import Fetcher
 from clew.fitting import Fitting
+from clew.hints import Hints
 from clew.inbox import Door, access_line, decider, pairing_code
 from clew.library import Library, Watch
 from clew.lineup import Lineup, Lineups, made_of
@@ -32,7 +33,9 @@ from clew.metrics import Metrics
 from clew.model_call import ModelCaller
 from clew.outage import Outage
 from clew.owner import Owner
+from clew.pace import Pace
 from clew.passages import Passages
+from clew.previews import Previews
 from clew.prompting import Prompter
 from clew.providers import Provider
 from clew.recall import IndexRecall, RecallProvider
@@ -102,7 +105,9 @@ class Service:
         self._adapters: dict[str, Transport] = {}
         self._lines: dict[str, list[asyncio.Task[None]]] = {}
         self._stops: dict[str, Stop] = {}
-        self.hints = Hints(self.bus, self._adapters)
+        self._paces: dict[str, Pace] = {}
+        self.previews = Previews(store, self._adapters, self._paces, self.time)
+        self.hints = Hints(self.bus, self._adapters, self.previews)
         self.owner = Owner(store, self._adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)
         self.reindexing = Reindexing(store, self.time)
@@ -116,7 +121,8 @@ class Service:
         self.metrics.transport_up.labels(name).set(0)
         self.transports[name] = Running(transport, False, "starting", self.time.wall())
         if not transport.capabilities.instant:
-            self.delivering[name] = Delivering(name, transport, self.store, self.time, self.metrics, self._owner)
+            self._paces[name] = pace = Pace(transport.capabilities.per_second, self.time.steady)
+            self.delivering[name] = Delivering(name, transport, self.store, self.time, self.metrics, self._owner, pace, self.previews)
 
     def _scheduler(self, config: Config) -> Scheduler:
         return Scheduler(self.store, self.time, zone_name(config), self.metrics, config.schedule)
@@ -260,6 +266,7 @@ class Service:
             self.scheduler.stop()
             await cancelled([dispatcher])
             await self.dispatcher.drain(GRACE)
+            await self.previews.close()
             await asyncio.gather(*(self._stop(name) for name in list(self._lines)))
             await cancelled(background)
 

@@ -99,6 +99,8 @@ class Delivery:
     """A stored reply on its way out. `sent` parts of `parts` are already with the platform. `ts` is when the reply was written.
 
     repeat: it may be with the platform already, an earlier attempt having ended without an answer.
+    preview_ref: the message that showed what was being said, where `stream` is `edit`. As long as `sent` is 0 it is edited to the first
+    part, which the platform then has; the other parts are sent behind it. No parts: that message is to be deleted, there is no reply.
     """
 
     id: str
@@ -129,15 +131,23 @@ class Sent:
 
 
 class Retry(Exception):
-    """Nothing was sent; try again after `after` seconds (None: back off)."""
+    """Nothing was sent; try again after `after` seconds (None: back off).
 
-    def __init__(self, reason: str, after: float | None = None) -> None:
+    Until a stated wait is over nothing more goes to that chat. everywhere: nor to any other chat of this transport.
+    """
+
+    def __init__(self, reason: str, after: float | None = None, *, everywhere: bool = False) -> None:
         super().__init__(reason)
         self.after = after
+        self.everywhere = everywhere
 
 
 class Refused(Exception):
     """The platform will never take this delivery."""
+
+
+class Gone(Exception):
+    """The preview that a delivery was to take the place of cannot be edited (any more): the reply is sent anew."""
 
 
 class Unknown(Exception):
@@ -153,13 +163,25 @@ class Typing:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What the model has said so far in turn `turn`; `delta` is what is new. A preview is not a reply."""
+    """What the model has said so far in turn `turn`; `delta` is what is new. A preview is not a reply.
+
+    Where `stream` is `edit`: `text` is no longer than one part. ref: the message to edit, None for a first one, whose reference `hint`
+    returns. id: of the delivery that will take its place; a platform that drops repeats by an id is given this one, for `hint` may be
+    called again for a first message of which it is not known whether it was posted. context: as in that delivery.
+    """
 
     turn: str
     text: str
     delta: str
     in_reply_to: str = ""
     ref: str | None = None
+    id: str = ""
+    context: Mapping[str, str] = field(default_factory=dict)
+
+
+Stream = Literal["none", "edit", "ephemeral"]
+"""How a platform shows what is being said: not at all; by a message that is edited, and in the end becomes the reply; by something that
+goes away by itself."""
 
 
 def _reachable(address: Address) -> str:
@@ -170,23 +192,32 @@ def _reachable(address: Address) -> str:
 class Capabilities:
     """What a platform can do.
 
-    limit: the longest part, in `unit`s; None for no limit. stream: how previews are shown. idempotent_send: the receiver drops a
-    repeated delivery by its id. can_find: `find` works. merges: messages that wait may be answered together. instant: a reply counts
-    as sent when it is committed (the page and the terminal fetch what they missed). typing_s: seconds after which the platform forgets
-    that clew is typing, so that it is told again; None: it does not. unreachable: why nothing can ever be sent to an address, as what it
-    must look like; empty where it may be. Pure.
+    limit: the longest part, in `unit`s; None for no limit. stream: how previews are shown; stream_at: where that differs from chat to
+    chat. edit_every_s: seconds between two edits of a message. per_second: what the platform takes in all its chats together, in calls of
+    `send` and previews; None: no such limit. idempotent_send: the receiver drops a repeated delivery by its id. can_find: `find`
+    works. merges: messages that wait may be answered together. instant: a reply counts as sent when it is committed (the page and the
+    terminal fetch what they missed). typing_s: seconds after which the platform forgets that clew is typing, so that it is told again;
+    None: it does not. unreachable: why nothing can ever be sent to an address, as what it must look like; empty where it may be.
+    Callables are pure.
     """
 
     limit: int | None = None
     unit: Literal["characters", "utf16", "bytes"] = "characters"
     markup: Literal["markdown", "plain"] = "plain"
-    stream: Literal["none", "edit", "ephemeral"] = "none"
+    stream: Stream = "none"
+    stream_at: Callable[[Address], Stream] | None = None
+    edit_every_s: float = 1.0
+    per_second: float | None = None
     idempotent_send: bool = False
     can_find: bool = False
     merges: bool = False
     instant: bool = False
     typing_s: float | None = None
     unreachable: Callable[[Address], str] = _reachable
+
+    def streams(self, address: Address) -> Stream:
+        """How previews are shown at `address`."""
+        return self.stream_at(address) if self.stream_at else self.stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +258,7 @@ class Transport(Protocol):
         """`text` in pieces that fit. Pure."""
 
     async def send(self, delivery: Delivery) -> Sent:
-        """Send `delivery.parts[delivery.sent:]` in order. Raises Retry, Refused or Unknown.
+        """Send `delivery.parts[delivery.sent:]` in order, the first in the place of a preview. Raises Retry, Refused, Unknown or Gone.
 
         An adapter whose platform drops no repeats returns after each part, with `Sent.upto`: that is stored, and it is called again
         for the rest, so that neither a failure nor a crash sends a part twice that the platform has confirmed.
@@ -237,7 +268,11 @@ class Transport(Protocol):
         """Ask the platform whether an `unknown` delivery arrived after all."""
 
     async def hint(self, to: Address, event: Typing | Preview) -> PreviewRef | None:
-        """Show that something is going on. Lossy, never raises for a lost connection."""
+        """Show that something is going on. Lossy, never raises for a lost connection.
+
+        For a preview where `stream` is `edit`: returns the reference of the message once the platform has it; raises Retry where the
+        platform asks to wait, and Refused where this preview cannot be shown any more.
+        """
 
     def routes(self) -> Sequence[Route]: ...
 

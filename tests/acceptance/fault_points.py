@@ -79,6 +79,7 @@ def install(reach: Callable[[str], None]) -> None:
     _around(MqttTransport, "send", "send", reach)
     _around(WebhookTransport, "send", "send", reach)
     _around(TelegramTransport, "send", "send", reach)
+    _around(TelegramTransport, "_previewed", "preview", reach)
     _around_confirmation(reach)
     _behind_acknowledgement(reach)
     _in_stream(reach)

@@ -81,7 +81,8 @@ def person(number: int, name: str = "Ada", **more: Any) -> JsonObject:
 class TelegramEmulator:
     """Use as an async context manager.
 
-    messages: what the bot has sent, in order, as the API returns it, with `html` as it came. drafts, actions: hints, in order.
+    messages: what the bot has sent, in order, as the API returns it, with `html` as it came and all `versions`.
+    drafts, actions: hints, in order.
     polls: offsets of the getUpdates that came. calls: (method, arguments) of all.
     """
 
@@ -283,10 +284,31 @@ class TelegramEmulator:
             message |= {"message_thread_id": arguments["message_thread_id"], "is_topic_message": True}
         if reply := arguments.get("reply_parameters"):
             message["reply_to_message"] = {"message_id": reply["message_id"]}
-        self.messages.append({**message, "html": arguments["text"] if arguments.get("parse_mode") else None})
+        self.messages.append({**message, "html": arguments["text"] if arguments.get("parse_mode") else None, "versions": [text]})
         if self.echoes:
             self.give({"message": message})
         return message
+
+    def _editMessageText(self, arguments: JsonObject) -> JsonObject:  # noqa: N802
+        message = self._standing(arguments)
+        text = self._text(arguments, least=1)
+        if text == message["text"]:
+            raise No(400, "Bad Request: message is not modified: specified new message content and reply markup are exactly the same")
+        message |= {"text": text, "html": arguments["text"] if arguments.get("parse_mode") else None}
+        message["versions"].append(text)
+        return {key: value for key, value in message.items() if key not in ("html", "versions")}
+
+    def _deleteMessage(self, arguments: JsonObject) -> bool:  # noqa: N802
+        self.messages.remove(self._standing(arguments, "delete"))
+        return True
+
+    def _standing(self, arguments: JsonObject, to: str = "edit") -> JsonObject:
+        """A message of the bot that is still there."""
+        chat, number = self._reachable(arguments), int(arguments["message_id"])
+        found = [each for each in self.messages if (each["chat"]["id"], each["message_id"]) == (chat, number)]
+        if not found:
+            raise No(400, f"Bad Request: message to {to} not found")
+        return found[0]
 
     def _reachable(self, arguments: JsonObject) -> int:
         chat = int(arguments["chat_id"])

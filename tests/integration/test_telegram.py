@@ -448,9 +448,6 @@ async def test_typing_everywhere_and_drafts_in_private_chats(platform: TelegramE
         await transport.hint(Address("telegram", "11"), Preview("turn1", "**half** a sen", " sen"))
         await platform.until(lambda: len(platform.drafts) == 1)
         assert (platform.drafts[0]["text"], platform.drafts[0]["parse_mode"]) == ("<b>half</b> a sen", "HTML")
-        await transport.hint(Address("telegram", str(GROUP)), Preview("turn2", "half", "half"))
-        await platform.until(lambda: len(platform.actions) == 2)
-        assert len(platform.drafts) == 1
 
 
 async def test_drafts_come_at_their_rate_and_the_reply_after_the_last(platform: TelegramEmulator) -> None:  # BO-064

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.store import Outcome, Settlement
+from clew.store import Claim, Outcome, Settlement
 from clew.store.sqlite import SqliteStore
 from clew.transport import Delivery
 from tests.unit.store_rows import NOW, accept, claim, inbound, opened, reply, turn
@@ -101,19 +101,80 @@ async def test_a_crash_between_two_parts_repeats_only_what_was_not_confirmed(tmp
         assert (again.sent, again.repeat) == (1, True)
 
 
+async def drafted(store: SqliteStore, claimed: Claim, ref: str | None) -> Delivery:
+    """The reply of a turn, shown in a message `ref` while it is written."""
+    draft = await store.draft(claimed.turn, NOW)
+    assert draft is not None
+    await store.previewed(draft.id, ref)
+    return draft
+
+
 @pytest.mark.asyncio
 async def test_a_draft_is_completed_by_the_reply_of_its_turn(tmp_path: Path) -> None:  # P43
     async with opened(tmp_path) as store:
-        await accept(store, inbound("1"))
+        await accept(store, inbound("1", context={"chat": "7"}))
         claimed = await claim(store)
-        draft = await store.draft(claimed, reply(""), NOW)
-        assert (await store.draft(claimed, reply(""), NOW)).id == draft.id
-        await store.previewed(draft, "preview 7")
+        draft = await drafted(store, claimed, "preview 7")
+        assert (draft.in_reply_to, draft.context, draft.preview_ref, draft.repeat) == ("1", {"chat": "7"}, "", False)
+        again = await store.draft(claimed.turn, NOW)
+        assert again is not None
+        assert (again.id, again.preview_ref, again.repeat) == (draft.id, "preview 7", True)
         assert await store.claim_delivery("me", "desk", NOW) == (None, None)
         (identifier,) = await store.finish(claimed, Outcome("done"), [reply("final")], NOW)
         delivery = await next_delivery(store)
         assert (identifier, delivery.id, delivery.text, delivery.preview_ref) == (draft.id, draft.id, "final", "preview 7")
         assert [said.text for said in await store.history("desk:ada", 0, 10)] == ["hello", "final"]
+        assert await store.draft(claimed.turn, NOW) is None, "it is over"
+
+
+@pytest.mark.asyncio
+async def test_what_a_turn_showed_and_did_not_say_is_taken_away(tmp_path: Path) -> None:  # P43
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        claimed = await claim(store)
+        draft = await drafted(store, claimed, "preview 7")
+        await store.finish(claimed, Outcome("done"), [], NOW)
+        delivery = await next_delivery(store)
+        assert (delivery.id, delivery.parts, delivery.preview_ref) == (draft.id, (), "preview 7")
+        assert [said.text for said in await store.history("desk:ada", 0, 10)] == ["hello"]
+
+
+@pytest.mark.asyncio
+async def test_a_draft_waits_for_its_turn_through_a_restart_and_goes_with_it(tmp_path: Path) -> None:  # P43, P48
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        draft = await drafted(store, await claim(store), "preview 7")
+        await store.recover(frozenset(), NOW)
+        assert await states(store) == {draft.id: "draft"}
+    with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as database:
+        database.execute("UPDATE turns SET state = 'failed'")
+    async with opened(tmp_path) as store:
+        await store.recover(frozenset(), NOW)
+        assert (await next_delivery(store)).parts == ()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("ref", "sent", "repeat"), [("7", 0, False), ("7", 1, True), ("", 0, True), (None, 0, True)])
+async def test_an_edit_that_a_crash_interrupted_is_no_repeat(tmp_path: Path, ref: str | None, sent: int, repeat: bool) -> None:  # P43, P48
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        claimed = await claim(store)
+        await drafted(store, claimed, ref)
+        await store.finish(claimed, Outcome("done"), [reply("final")], NOW)
+        delivery = await next_delivery(store)
+        if sent:
+            await store.advance(delivery, sent)
+        await store.recover(frozenset(), NOW)
+        assert (await next_delivery(store)).repeat == repeat
+
+
+@pytest.mark.asyncio
+async def test_a_wait_of_an_hour_is_kept_and_a_clock_that_went_back_makes_none(tmp_path: Path) -> None:  # P43, P48, BO-054
+    async with opened(tmp_path) as store:
+        await turn(store, "1", "hello", "answer")
+        await store.settle(await next_delivery(store), Settlement("pending", reason="429", next_at=NOW + 3600), NOW)
+        assert await store.claim_delivery("me", "desk", NOW + 3599) == (None, NOW + 3600)
+        assert (await next_delivery(store, NOW - 86_400)).text == "answer"
 
 
 @pytest.mark.asyncio

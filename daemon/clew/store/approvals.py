@@ -17,9 +17,10 @@ CLOSED_KEPT = 7 * 86_400.0
 def ask(db: sqlite3.Connection, turn: str, session: str, question: Question, now: float) -> None:
     """Store a question with the calls that wait for it, and let its turn wait."""
     reply = question.reply
-    identifier = outbox.put(db, reply, session if question.here else "", "", now)
-    if question.notice is not None:
+    identifier = outbox.complete(db, turn, reply, now, ends=False) or outbox.put(db, reply, session if question.here else "", "", now)
+    if question.notice is not None and not outbox.complete(db, turn, question.notice, now, ends=False):
         outbox.put(db, question.notice, session, "", now)
+    outbox.drop_drafts(db, turn, now)
     (chat,) = db.execute("SELECT id FROM chats WHERE address = ?", (str(reply.address),)).fetchone()
     db.executemany(
         "INSERT INTO approvals (id, turn, call_id, chat, person, question, state, asked, asking, tool, arguments, expires, behalf, outbox)"

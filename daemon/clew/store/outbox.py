@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 from clew.clock import new_id
@@ -19,8 +20,8 @@ _FIRST = (
 """That a row of `outbox AS o` is the first of its lane."""
 
 
-LONGEST_WAIT = 600.0
-"""Seconds; no delivery is put off for longer, so one that is due later was put off by a clock that has gone back since: it is due."""
+_DUE = "(next_at <= :now OR tried > :now)"
+"""That a row is due. One that was tried later than now was put off by a clock that has gone back since."""
 
 
 def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> str:
@@ -65,56 +66,85 @@ def put_once(db: sqlite3.Connection, key: str, reply: Reply, now: float, again_a
     return True
 
 
-def draft(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> Delivery:
-    """The row of a reply that is still being written, made before its first preview is shown."""
-    row = db.execute(f"SELECT {_COLUMNS} FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone()
-    if row is None:
-        identifier, _ = _insert(db, reply, "draft", session, turn, now)
-        row = db.execute(f"SELECT {_COLUMNS} FROM outbox WHERE id = ?", (identifier,)).fetchone()
+def draft(db: sqlite3.Connection, turn: str, now: float) -> Delivery | None:
+    """The row of the reply that a turn is still writing, made before its first preview is shown. None: the turn does not run any more.
+
+    `preview_ref` is empty as long as it is not known what the platform made of the first preview. `repeat`: it was there already.
+    """
+    if not db.execute("SELECT 1 FROM turns WHERE id = ? AND state = 'running'", (turn,)).fetchone():
+        return None
+    if row := db.execute(f"SELECT {_COLUMNS} FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone():
+        return replace(_delivery(row), repeat=True)
+    session, address = db.execute(
+        "SELECT turns.session, address FROM turns JOIN chats ON chats.id = turns.chat WHERE turns.id = ?", (turn,)
+    ).fetchone()
+    newest = db.execute("SELECT client_id, context FROM inbox WHERE turn = ? ORDER BY id DESC LIMIT 1", (turn,)).fetchone()
+    client_id, context = newest or ("", "{}")
+    reply = Reply(Address.parse(address), "", (), in_reply_to=client_id, context=readable(context, {}))
+    identifier, _ = _insert(db, reply, "draft", session, turn, now)
+    row = db.execute(f"UPDATE outbox SET preview_ref = '' WHERE id = ? RETURNING {_COLUMNS}", (identifier,)).fetchone()
     return _delivery(row)
 
 
-def previewed(db: sqlite3.Connection, delivery: str, ref: str) -> None:
-    db.execute("UPDATE outbox SET preview_ref = ? WHERE id = ? AND state = 'draft'", (ref, delivery))
+def previewed(db: sqlite3.Connection, delivery: str, ref: str | None) -> None:
+    """Note by which message a reply is shown while it is written. None: it is shown by none (any more)."""
+    db.execute("UPDATE outbox SET preview_ref = ? WHERE id = ? AND state IN ('draft', 'pending', 'sending')", (ref, delivery))
 
 
-def complete(db: sqlite3.Connection, turn: str, reply: Reply, now: float) -> str | None:
-    """Turn the draft of `turn` into `reply`. None: it had none."""
-    row = db.execute("SELECT id, number FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone()
+def complete(db: sqlite3.Connection, turn: str, reply: Reply, now: float, *, ends: bool = True) -> str | None:
+    """Turn the draft of `turn` into `reply`. None: it has none at this address. ends: it is the turn's own, not a question in between."""
+    row = db.execute(
+        "SELECT id, number FROM outbox WHERE turn = ? AND state = 'draft' AND address = ?", (turn, str(reply.address))
+    ).fetchone()
     if row is None:
         return None
-    parts = json.dumps([part.text for part in reply.parts], ensure_ascii=False)
     db.execute(
-        "UPDATE outbox SET state = 'pending', text = ?, parts = ?, next_at = ? WHERE id = ?",
-        (reply.text, parts, now, row[0]),
+        "UPDATE outbox SET state = 'pending', text = ?, parts = ?, in_reply_to = ?, answers = ?, context = ?, next_at = ?, created = ?,"
+        " turn = ? WHERE id = ?",
+        (
+            reply.text,
+            json.dumps([part.text for part in reply.parts], ensure_ascii=False),
+            reply.in_reply_to,
+            json.dumps(reply.answers),
+            json.dumps(dict(reply.context)),
+            now,
+            now,
+            turn if ends else "",
+            row[0],
+        ),
     )
     db.execute("INSERT INTO timeline (address, outbox) VALUES (?, ?)", (str(reply.address), row[1]))
     return str(row[0])
+
+
+def drop_drafts(db: sqlite3.Connection, turn: str, now: float) -> None:
+    """What a turn has shown and will not say is taken away from its platform."""
+    db.execute("UPDATE outbox SET state = 'pending', next_at = ? WHERE turn = ? AND state = 'draft'", (now, turn))
 
 
 def claim(db: sqlite3.Connection, transport: str, now: float) -> tuple[Delivery | None, float | None]:
     """The oldest delivery that is due and first in its lane, and when the one after it is due."""
     row = db.execute(
         f"UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE number ="
-        f" (SELECT number FROM outbox AS o WHERE transport = ? AND state = 'pending' AND (next_at <= ? OR next_at > ?) AND {_FIRST}"
+        f" (SELECT number FROM outbox AS o WHERE transport = :transport AND state = 'pending' AND {_DUE} AND {_FIRST}"
         f"  ORDER BY next_at, number LIMIT 1) RETURNING {_COLUMNS}",
-        (transport, now, now + LONGEST_WAIT),
+        {"transport": transport, "now": now},
     ).fetchone()
     return _delivery(row) if row else None, next_due(db, transport, now)
 
 
 def next_due(db: sqlite3.Connection, transport: str, now: float) -> float | None:
     """When the next delivery of `transport` that is first in its lane is due."""
-    due = "CASE WHEN next_at > ? THEN ? ELSE next_at END"
-    sql = f"SELECT min({due}) FROM outbox AS o WHERE transport = ? AND state = 'pending' AND {_FIRST}"
-    row = db.execute(sql, (now + LONGEST_WAIT, now, transport)).fetchone()
+    due = "CASE WHEN tried > :now THEN :now ELSE next_at END"
+    sql = f"SELECT min({due}) FROM outbox AS o WHERE transport = :transport AND state = 'pending' AND {_FIRST}"
+    row = db.execute(sql, {"transport": transport, "now": now}).fetchone()
     return None if row[0] is None else float(row[0])
 
 
 def settle(db: sqlite3.Connection, delivery: Delivery, result: Settlement, now: float) -> float | None:
     """Note what came of sending. Returns when the transport's next delivery is due."""
     db.execute(
-        "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?, repeated = max(repeated, ?), settled = ?"
+        "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?, repeated = max(repeated, ?), settled = ?, tried = ?"
         " WHERE id = ?",
         (
             result.state,
@@ -124,6 +154,7 @@ def settle(db: sqlite3.Connection, delivery: Delivery, result: Settlement, now: 
             result.sent_parts,
             int(result.repeat),
             None if result.state == "pending" else now,
+            now,
             delivery.id,
         ),
     )
@@ -136,13 +167,18 @@ def advance(db: sqlite3.Connection, delivery: str, parts: int) -> None:
 
 
 def recover(db: sqlite3.Connection, idempotent: frozenset[str], now: float) -> int:
-    """After a crash: what was being sent is sent again where the receiver drops repeats, elsewhere once and marked as a repeat.
+    """After a crash: what was being sent is sent again where the receiver drops repeats, elsewhere once and marked as a repeat. To edit a
+    message to the same words is no repeat. What turns that do not run any more had shown is taken away.
 
     Returns how many have had their repeat and stay unknown.
     """
+    over = "turn NOT IN (SELECT id FROM turns WHERE state IN ('running', 'waiting'))"
+    for (turn,) in db.execute(f"SELECT turn FROM outbox WHERE state = 'draft' AND {over}").fetchall():
+        drop_drafts(db, turn, now)
+    editing = "(preview_ref <> '' AND sent_parts = 0)"
     db.execute(
         "WITH idempotent AS (SELECT value FROM json_each(?))"
-        " UPDATE outbox SET state = 'pending', next_at = ?, repeated = transport NOT IN idempotent"
+        f" UPDATE outbox SET state = 'pending', next_at = ?, repeated = transport NOT IN idempotent AND NOT coalesce({editing}, 0)"
         " WHERE state = 'sending' AND (repeated = 0 OR transport IN idempotent)",
         (json.dumps(sorted(idempotent)), now),
     )

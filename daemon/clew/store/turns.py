@@ -339,6 +339,7 @@ def finish(
     if outcome.new_session:
         new_session(db, chat, now)
     put = [outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies]
+    outbox.drop_drafts(db, claim.turn, now)
     if claim.kind == "job":
         runs.end(db, claim, chat, outcome, list(zip(put, replies, strict=True)), now)
     return tuple(put), claimable(db, now)

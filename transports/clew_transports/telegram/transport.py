@@ -5,7 +5,7 @@ import contextlib
 import hashlib
 import random
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import structlog
@@ -16,6 +16,7 @@ from clew.transport import (
     Address,
     Capabilities,
     Delivery,
+    Gone,
     Host,
     Part,
     Preview,
@@ -24,6 +25,7 @@ from clew.transport import (
     Retry,
     Route,
     Sent,
+    Stream,
     Typing,
     Unknown,
 )
@@ -45,6 +47,12 @@ TYPING_S = 4.0
 DRAFT_EVERY_S = 1.0
 """Seconds between two drafts in one chat; about one message per second and chat is what Telegram allows."""
 HINT_S = 5.0
+EDIT_EVERY_S = 3.0
+"""Seconds between two edits in one group: a bot may send no more than 20 messages a minute there (Bots FAQ)."""
+PER_SECOND = 30.0
+"""Messages that a bot may send in all (Bots FAQ)."""
+UNEDITABLE = ("message to edit not found", "message can't be edited", "MESSAGE_ID_INVALID")
+"""What Telegram says of a message that was deleted meanwhile, or is none of the bot's."""
 UPDATES = ("message", "edited_message", "message_reaction")
 
 WEBHOOK_SET = "a webhook is set for this bot, and Telegram then answers no polls: call deleteWebhook (docs/transports/telegram.md)"
@@ -75,6 +83,11 @@ def unreachable(to: Address) -> str:
     return "" if fits else "chat and topic must be the numbers that Telegram has for them"
 
 
+def streams(to: Address) -> Stream:
+    """Private chats have drafts; groups, whose ids are negative, have none."""
+    return "edit" if to.chat.startswith("-") else "ephemeral"
+
+
 class TelegramTransport:
     """`name` is the section's name in the config and the first part of its addresses. All times in seconds."""
 
@@ -83,6 +96,9 @@ class TelegramTransport:
         unit="utf16",
         markup="markdown",
         stream="ephemeral",
+        stream_at=streams,
+        edit_every_s=EDIT_EVERY_S,
+        per_second=PER_SECOND,
         merges=True,
         typing_s=TYPING_S,
         unreachable=unreachable,
@@ -136,6 +152,9 @@ class TelegramTransport:
             raise Retry("Telegram asked to wait", wait)
         if hint := self._hints.get(delivery.address):
             await asyncio.wait((hint,))  # a draft that came behind the reply would stand there for half a minute
+        if not delivery.parts:
+            await self._told(delivery.address, lambda: self._delete(delivery))
+            return Sent()
         text = delivery.parts[delivery.sent].text
         message = await self._said(delivery, text) if text.strip() else {}
         return Sent(str(message.get("message_id", "")), delivery.sent + 1)
@@ -145,11 +164,13 @@ class TelegramTransport:
         return None
 
     async def hint(self, to: Address, event: Typing | Preview) -> PreviewRef | None:
-        """Typing everywhere; what is being said as a draft, in private chats, the only ones where Telegram has drafts."""
+        """Typing everywhere; what is being said as a draft in private chats, the only ones where Telegram has drafts, else by editing."""
+        if isinstance(event, Preview) and streams(to) == "edit":
+            return await self._previewed(to, event)
         now = asyncio.get_running_loop().time()
         if self._host is None or to in self._hints or self._quiet.left(to, now) or self._waits.left(to, now):
             return None
-        if isinstance(event, Preview) and self._drafts and not to.chat.startswith("-") and event.text.strip():
+        if isinstance(event, Preview) and self._drafts and event.text.strip():
             self._quiet.pause(to, now + DRAFT_EVERY_S)
             call = self._draft(to, event)
         else:
@@ -209,10 +230,14 @@ class TelegramTransport:
     # Replies out -------------------------------------------------------------------------------------------------
 
     async def _said(self, delivery: Delivery, text: str) -> dict[str, Any]:
+        return await self._told(delivery.address, lambda: self._formatted(delivery, text))
+
+    async def _told(self, to: Address, call: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+        """What Telegram says to a call that is for this chat. Raises Retry, Refused, Unknown or Gone."""
         try:
-            return await self._formatted(delivery, text)
+            return await call()
         except Refusal as refusal:
-            self._heed(delivery.address, refusal)
+            self._heed(to, refusal)
             if refusal.code in (401, 404, 429) or refusal.code >= 500:
                 raise Retry(str(refusal), refusal.retry_after) from None
             raise Refused(str(refusal)) from None
@@ -220,6 +245,16 @@ class TelegramTransport:
             raise Retry(str(why)) from None
         except Unanswered as why:
             raise Unknown(str(why)) from None
+
+    async def _previewed(self, to: Address, event: Preview) -> PreviewRef | None:
+        """The message that shows this now: posted, as a reply to the question, or edited."""
+        if self._host is None:
+            return None
+        shown = Delivery(
+            event.id, to, event.text, (Part(event.text),), 0.0, event.in_reply_to, context=event.context, preview_ref=event.ref
+        )
+        message = await self._said(shown, event.text)
+        return str(message["message_id"]) if "message_id" in message else None
 
     async def _formatted(self, delivery: Delivery, text: str) -> dict[str, Any]:
         """Send `text` as HTML, or as it is if Telegram does not take the HTML. Raises what `Api.call` raises."""
@@ -247,11 +282,35 @@ class TelegramTransport:
 
     async def _send(self, delivery: Delivery, words: dict[str, str]) -> dict[str, Any]:
         arguments = self._to(delivery.address) | words | {"link_preview_options": {"is_disabled": True}}
+        if delivery.preview_ref and delivery.sent == 0:
+            return await self._edited(delivery.preview_ref, arguments)
         in_group, asked = delivery.address.chat.startswith("-"), delivery.in_reply_to
         if in_group and asked.isdecimal() and delivery.sent == 0 and delivery.context.get(CHAT) == str(arguments["chat_id"]):
             arguments["reply_parameters"] = {"message_id": int(asked), "allow_sending_without_reply": True}
         message = await self._api.call("sendMessage", arguments, self._answer_s)
         return message if isinstance(message, dict) else {}
+
+    async def _edited(self, ref: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The message `ref` with other words. Raises Gone where Telegram edits it no more."""
+        arguments = {key: value for key, value in arguments.items() if key != "message_thread_id"} | {"message_id": int(ref)}
+        try:
+            await self._api.call("editMessageText", arguments, self._answer_s)
+        except Refusal as refusal:
+            if refusal.code == 400 and any(words in refusal.why for words in UNEDITABLE):
+                raise Gone(str(refusal)) from None
+            if refusal.code != 400 or "message is not modified" not in refusal.why:
+                raise
+        return {"message_id": int(ref)}
+
+    async def _delete(self, delivery: Delivery) -> dict[str, Any]:
+        """Take a preview away that comes to nothing. One that Telegram does not delete is not there any more, or stays."""
+        chat = self._to(delivery.address)["chat_id"]
+        try:
+            await self._api.call("deleteMessage", {"chat_id": chat, "message_id": int(delivery.preview_ref or "")}, self._answer_s)
+        except Refusal as refusal:
+            if refusal.code != 400:
+                raise
+        return {}
 
     def _to(self, address: Address) -> dict[str, Any]:
         """Raises Refused for an address that can be no chat of Telegram."""

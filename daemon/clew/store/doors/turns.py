@@ -112,11 +112,13 @@ class TurnsDoor(Opened):
     async def release(self, claim: Claim) -> None:
         await self._db.write(turns.release, claim)
 
-    async def draft(self, claim: Claim, reply: Reply, now: float) -> Delivery:
-        return await self._db.write(outbox.draft, reply, claim.session, claim.turn, now)
+    async def draft(self, turn: str, now: float) -> Delivery | None:
+        """The reply that a turn is still writing. None: it does not run any more."""
+        return await self._db.write(outbox.draft, turn, now)
 
-    async def previewed(self, delivery: Delivery, ref: str) -> None:
-        await self._db.write_relaxed(outbox.previewed, delivery.id, ref)
+    async def previewed(self, delivery: str, ref: str | None) -> None:
+        """By which message a reply is shown while it is written; None: by none (any more)."""
+        await self._db.write_relaxed(outbox.previewed, delivery, ref)
 
     async def tool_states(self, turn: str) -> dict[str, str]:
         return await self._db.read(turns.tool_states, turn)
