@@ -9,16 +9,17 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "promises.md"
 NUMBERS = range(1, 51)
-PROVEN = "Proven by: "
-UNPROVEN = f"{PROVEN}not proven yet"
+PROVEN = "Proven by:"
+UNPROVEN = f"{PROVEN} not proven yet"
 
 HEADING = re.compile(r"^### P(\d+)\b", re.MULTILINE)
-_LINE = re.compile(rf"^{PROVEN}.*$", re.MULTILINE)
+_LIST = re.compile(rf"^{PROVEN}.*(?:\n- `.*)*$", re.MULTILINE)
 _NAMED = re.compile(r"\bP([1-9]\d?)\b")
 
 Proofs = Mapping[int, Sequence[str]]
@@ -63,26 +64,29 @@ def promised(page: str) -> list[int]:
 
 
 def proven(page: str) -> dict[int, str]:
-    """Promise → its `Proven by` line, empty where there is none or more than one."""
+    """Promise → its `Proven by` list, empty where there is none or more than one."""
     sections = HEADING.split(page)
-    return {int(number): _only(_LINE.findall(text)) for number, text in zip(sections[1::2], sections[2::2], strict=True)}
+    return {int(number): _only(_LIST.findall(text)) for number, text in zip(sections[1::2], sections[2::2], strict=True)}
 
 
 def _only(lines: Sequence[str]) -> str:
     return lines[0] if len(lines) == 1 else ""
 
 
-def line(tests: Sequence[str]) -> str:
-    return PROVEN + ", ".join(f"`{test}`" for test in tests) if tests else UNPROVEN
+def listed(tests: Sequence[str]) -> str:
+    """The `Proven by` list, a line for each file."""
+    files = groupby(tests, key=lambda test: test.partition("::")[0])
+    lines = [f"- `{file}`: " + ", ".join(f"`{test.partition('::')[2]}`" for test in group) for file, group in files]
+    return "\n".join([PROVEN, *lines]) if lines else UNPROVEN
 
 
 def updated(page: str, found: Proofs) -> str:
-    """The page with every `Proven by` line as `found` has it."""
+    """The page with every `Proven by` list as `found` has it."""
     sections = HEADING.split(page)
     parts = [sections[0]]
     for number, text in zip(sections[1::2], sections[2::2], strict=True):
-        new = line(found.get(int(number), ()))
-        parts.append(f"### P{number}{_LINE.sub(lambda _, new=new: new, text)}")
+        new = listed(found.get(int(number), ()))
+        parts.append(f"### P{number}{_LIST.sub(lambda _, new=new: new, text)}")
     return "".join(parts)
 
 

@@ -16,13 +16,14 @@ from tests.integration.platforms.ntfy import Ntfy
 from tests.integration.platforms.sms import Sms
 from tests.integration.platforms.telegram import Telegram
 from tests.integration.platforms.webhook import Webhook
+from tests.integration.platforms.whatsapp import Whatsapp
 from tests.integration.web_harness import Clew, running, settings
 from tests.integration.webhook_harness import until
 from tests.servers import Mosquitto
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.mosquitto]
 
-PLATFORMS: dict[str, type[Platform]] = {each.name: each for each in (Mqtt, Webhook, Telegram, Ntfy, Sms)}
+PLATFORMS: dict[str, type[Platform]] = {each.name: each for each in (Mqtt, Webhook, Telegram, Ntfy, Sms, Whatsapp)}
 
 CODE = "\n".join(f"print({number:03})  # <b>&amp;</b>" for number in range(400))
 LONG = (

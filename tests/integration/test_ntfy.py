@@ -150,7 +150,7 @@ async def test_what_is_no_event_is_passed_over(server: NtfyEmulator) -> None:
         await inbox.until(lambda: inbox.texts == ["still here"])
 
 
-async def test_a_token_that_may_not_read_is_said(server: NtfyEmulator) -> None:  # P51
+async def test_a_token_that_may_not_read_is_said(server: NtfyEmulator) -> None:  # P48
     server.closed = {"ada", "to-ada"}
     inbox = Inbox()
     async with running(built(server), inbox):

@@ -126,7 +126,7 @@ async def test_a_signed_message_is_stored_before_twilio_hears_and_answered_once(
         await carrier.until(lambda: len(carrier.texts(ADA)) == 2)
 
 
-async def test_what_is_not_signed_or_not_for_clew_is_not_stored(carrier: TwilioEmulator, tmp_path: Path) -> None:  # P52, BO-067
+async def test_what_is_not_signed_or_not_for_clew_is_not_stored(carrier: TwilioEmulator, tmp_path: Path) -> None:  # P46, BO-066
     async with whole(carrier, tmp_path) as clew:
         fields = carrier.say("Hello", ADA)
         carrier.messages.clear()  # so that the list does not bring it

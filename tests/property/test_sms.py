@@ -26,7 +26,7 @@ def test_what_is_signed_is_taken_in_any_order_and_with_any_port(fields: list[tup
 
 
 @given(FIELDS, FIELDS, st.text(max_size=40))
-def test_nothing_else_is(fields: list[tuple[str, str]], others: list[tuple[str, str]], stated: str) -> None:  # P52, BO-067
+def test_nothing_else_is(fields: list[tuple[str, str]], others: list[tuple[str, str]], stated: str) -> None:  # P46, BO-066
     right = signature("token", URL, fields)
     if "".join(a + b for a, b in sorted(set(others))) != "".join(a + b for a, b in sorted(set(fields))):
         assert not is_signed(right, "token", URL, others)

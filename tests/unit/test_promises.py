@@ -15,7 +15,7 @@ def test_the_page_names_the_tests_that_prove_each_promise() -> None:
     found = promises.proofs()
     assert set(found) <= set(promises.NUMBERS), "a test names a promise that does not exist"
     stated = promises.proven(PAGE)
-    wrong = [f"P{number}" for number in promises.NUMBERS if stated[number] != promises.line(found.get(number, ()))]
+    wrong = [f"P{number}" for number in promises.NUMBERS if stated[number] != promises.listed(found.get(number, ()))]
     assert wrong == [], "out of date: run `python -m tests.promises --write`"
 
 
@@ -32,11 +32,11 @@ def test_comments_on_above_and_in_a_test_are_read(tmp_path: Path) -> None:
     assert promises.proofs(root) == {3: [one], 5: [two, one], 6: [one], 7: [one]}
 
 
-def test_a_page_is_brought_up_to_date_in_its_lines_alone() -> None:
-    page = "# Page\n\n### P1\nWords.\n\nProven by: `old`\n\n### P2\nMore.\n\nProven by: not proven yet\n"
-    new = promises.updated(page, {2: ["tests/test_a.py::test_b", "tests/test_c.py::test_d"]})
+def test_a_page_is_brought_up_to_date_in_its_lists_alone() -> None:
+    page = "# Page\n\n### P1\nWords.\n\nProven by:\n- `old`: `test_x`\n- `older`: `test_y`\n\n### P2\nMore.\n\nProven by: not proven yet\n"
+    new = promises.updated(page, {2: ["tests/test_a.py::test_b", "tests/test_a.py::test_e", "tests/test_c.py::test_d"]})
     assert new == (
         "# Page\n\n### P1\nWords.\n\nProven by: not proven yet\n\n### P2\nMore.\n\n"
-        "Proven by: `tests/test_a.py::test_b`, `tests/test_c.py::test_d`\n"
+        "Proven by:\n- `tests/test_a.py`: `test_b`, `test_e`\n- `tests/test_c.py`: `test_d`\n"
     )
     assert promises.proven(new)[1] == promises.UNPROVEN
