@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import structlog
 
 from clew.clock import Time
+from clew.context.nearness import Nearness, Pair
 from clew.context.vectors import embeddable
 from clew.embedders import BATCH, Embedder
 from clew.providers import RETRYABLE, ErrorKind, ProviderError, backoff
@@ -77,11 +78,11 @@ class Meaning:
         while await self._some():
             pass
 
-    async def near(self, text: str, names: Collection[str], ids: Sequence[str]) -> dict[str, float]:
-        """How near to `text` the messages of these ids are (cosine), as far as they have a vector; none where the model does not answer
-        within `PATIENCE`. names: of those who speak there."""
+    async def near(self, text: str, names: Collection[str], ids: Sequence[str], pairs: Sequence[Pair] = ()) -> Nearness:
+        """How near to `text` the messages of these ids are, and those of `pairs` to one another, as far as they have a vector; nothing
+        where the model does not answer within `PATIENCE`. names: of those who speak there."""
         vector = await self._asked(text, names)
-        return await self._store.vectors.near(self._embedder.version, vector, ids) if vector else {}
+        return await self._store.vectors.near(self._embedder.version, vector, ids, pairs) if vector else Nearness()
 
     async def nearest(self, where: Where | None, text: str, limit: int) -> Sequence[int]:
         """The pieces of documents that may be seen from there and are nearest to `text`, best first; none where the model does not answer

@@ -11,7 +11,7 @@ from typing import Protocol
 import structlog
 
 from clew.config import Recall as Settings
-from clew.context.nearness import CANDIDATES, joined
+from clew.context.nearness import CANDIDATES, joined, neighbours
 from clew.context.query import ENOUGH_TERMS, Query, query
 from clew.context.ranking import Scored, relevant
 from clew.context.recall import Excerpt, appendix, current_scores, excerpts, replaces
@@ -190,7 +190,8 @@ async def _with_meaning(found: Found, text: str, meaning: Meaning | None) -> Fou
     if meaning is None or found.query is None or not found.scored:
         return found
     candidates = [each.candidate for each in found.scored]
-    near = await meaning.near(text, {each.speaker for each in candidates}, [each.id for each in candidates])
+    speakers, ids = {each.speaker for each in candidates}, [each.id for each in candidates]
+    near = await meaning.near(text, speakers, ids, neighbours(found.scored))
     return replace(found, scored=tuple(joined(found.query, found.scored, near, DEPTH)))
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.context.nearness import Nearness
 from clew.store.sqlite import SqliteStore
 from clew.store.vectors import Unembedded, prepare
 from tests.unit.store_rows import opened, turn
@@ -50,10 +51,15 @@ async def test_only_those_that_are_asked_about_are_compared(tmp_path: Path) -> N
         first, second = await waiting(store)
         await store.vectors.add("one", [(first, NORTH), (second, bytes([127, 127]))])
         near = await store.vectors.near("one", NORTH, [first.id, second.id])
-        assert near == {first.id: pytest.approx(1.0), second.id: pytest.approx(0.7071, abs=1e-3)}
-        assert set(await store.vectors.near("one", NORTH, [second.id, "nobody"])) == {second.id}
-        assert await store.vectors.near("another", NORTH, [first.id]) == {}
-        assert await store.vectors.near("one", UP, [first.id]) == {}
+        assert near.asked == {first.id: pytest.approx(1.0), second.id: pytest.approx(0.7071, abs=1e-3)}
+        assert set((await store.vectors.near("one", NORTH, [second.id, "nobody"])).asked) == {second.id}
+        pairs = [(second.id, first.id), (second.id, "nobody")]
+        assert await store.vectors.near("one", UP, [], pairs) == Nearness()
+        among = await store.vectors.near("one", NORTH, [second.id], pairs)
+        assert among.asked == {second.id: near.asked[second.id]}
+        assert among.between == {pairs[0]: pytest.approx(0.7071, abs=1e-3)}
+        assert await store.vectors.near("another", NORTH, [first.id]) == Nearness()
+        assert await store.vectors.near("one", UP, [first.id]) == Nearness()
 
 
 @pytest.mark.asyncio
@@ -62,7 +68,7 @@ async def test_a_message_without_words_has_an_empty_vector_and_is_near_to_nothin
         await turn(store, "1", "…", "ok")
         first, second = await waiting(store)
         await store.vectors.add("one", [(first, b""), (second, NORTH)])
-        assert set(await store.vectors.near("one", EAST, [first.id, second.id])) == {second.id}
+        assert set((await store.vectors.near("one", EAST, [first.id, second.id])).asked) == {second.id}
         assert await waiting(store) == []
         assert await store.check() == []
 
@@ -78,7 +84,7 @@ async def test_vectors_go_with_their_messages_and_a_number_that_is_free_again_wa
         await turn(store, "3", "another", "no", "eve")
         assert [each.text for each in await waiting(store)] == ["another", "no"]
         assert {each.number for each in await waiting(store)} & {each.number for each in gone}
-        assert await store.vectors.near("one", NORTH, [each.id for each in await waiting(store)]) == {}
+        assert await store.vectors.near("one", NORTH, [each.id for each in await waiting(store)]) == Nearness()
 
 
 @pytest.mark.asyncio
@@ -90,7 +96,7 @@ async def test_a_message_that_went_while_it_was_embedded_leaves_no_vector_to_its
         await turn(store, "2", "another", "no", "eve")
         assert await store.vectors.add("one", [(each, NORTH) for each in found])
         successors = [row.id for session in await store.sessions() for row in await store.transcript(session.id)]
-        assert await store.vectors.near("one", NORTH, successors) == {}
+        assert await store.vectors.near("one", NORTH, successors) == Nearness()
 
 
 @pytest.mark.asyncio
@@ -100,8 +106,8 @@ async def test_another_model_begins_anew(tmp_path: Path) -> None:
         before = await embed_all(store)
         assert [each.id for each in await waiting(store, "two")] == [each.id for each in before]
         await embed_all(store, UP, "two")
-        assert await store.vectors.near("one", NORTH, [before[0].id]) == {}
-        assert await store.vectors.near("two", UP, [before[0].id]) == {before[0].id: pytest.approx(1.0)}
+        assert await store.vectors.near("one", NORTH, [before[0].id]) == Nearness()
+        assert (await store.vectors.near("two", UP, [before[0].id])).asked == {before[0].id: pytest.approx(1.0)}
         assert await store.check() == []
 
 
@@ -150,10 +156,12 @@ async def test_the_extension_and_python_say_the_same(tmp_path: Path) -> None:
         await turn(store, "1", "the boat", "noted")
         first, second = await waiting(store)
         await store.vectors.add("one", [(first, bytes([127, 200, 3])), (second, bytes([1, 127, 129]))])
-        asked = bytes([5, 127, 250]), [first.id, second.id]
+        asked = bytes([5, 127, 250]), [first.id, second.id], [(second.id, first.id), (first.id, "nobody")]
         by_python = await store.vectors.near("one", *asked)
         assert await store.vectors.prepare()
-        assert await store.vectors.near("one", *asked) == pytest.approx(by_python, abs=1e-5)
+        by_extension = await store.vectors.near("one", *asked)
+        assert by_extension.asked == pytest.approx(by_python.asked, abs=1e-5)
+        assert by_extension.between == pytest.approx(by_python.between, abs=1e-5)
 
 
 @pytest.mark.asyncio
@@ -166,9 +174,9 @@ async def test_what_was_taken_back_has_no_vector_and_goes_to_no_model(tmp_path: 
             db.execute("INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', 0)", (found[0].id,))
         assert [each.text for each in await waiting(store)] == ["", "noted", "the car", "noted"]
         assert await store.vectors.add("one", [(each, NORTH) for each in found])  # embedded meanwhile
-        assert found[0].id not in await store.vectors.near("one", NORTH, [each.id for each in found])
+        assert found[0].id not in (await store.vectors.near("one", NORTH, [each.id for each in found])).asked
         with sqlite3.connect(tmp_path / "clew.db") as db:
             db.execute("INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', 0)", (found[2].id,))
         db.close()
-        assert set(await store.vectors.near("one", NORTH, [each.id for each in found])) == {found[1].id, found[3].id}
+        assert set((await store.vectors.near("one", NORTH, [each.id for each in found])).asked) == {found[1].id, found[3].id}
         assert await store.check() == []

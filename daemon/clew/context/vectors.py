@@ -40,12 +40,15 @@ def embeddable(text: str, names: Collection[str], known: Collection[str] = ()) -
 
 def similarities(one: bytes, others: Sequence[bytes]) -> list[float]:
     """The cosine of the angle between a vector and each of the others; 0 for an empty one and for one of another length."""
-    own = memoryview(one).cast("b").tolist()
-    length = math.sqrt(sum(map(mul, own, own)))
-    return [_cosine(own, length, other) if other and len(other) == len(one) else 0.0 for other in others]
+    return cosines([one, *others], [(0, number) for number in range(1, len(others) + 1)])
 
 
-def _cosine(own: Sequence[int], length: float, other: bytes) -> float:
-    theirs = memoryview(other).cast("b").tolist()
-    both = length * math.sqrt(sum(map(mul, theirs, theirs)))
-    return sum(map(mul, own, theirs)) / both if both else 0.0
+def cosines(vectors: Sequence[bytes], pairs: Iterable[tuple[int, int]]) -> list[float]:
+    """The same for pairs of vectors, each named by its place in `vectors`."""
+    numbers = [memoryview(each).cast("b").tolist() for each in vectors]
+    lengths = [math.sqrt(sum(map(mul, each, each))) for each in numbers]
+    return [_cosine(numbers[one], numbers[other], lengths[one] * lengths[other]) for one, other in pairs]
+
+
+def _cosine(one: Sequence[int], other: Sequence[int], lengths: float) -> float:
+    return sum(map(mul, one, other)) / lengths if lengths and len(one) == len(other) else 0.0

@@ -9,8 +9,10 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 
-from clew.context.vectors import similarities
+from clew.context.nearness import Nearness, Pair
+from clew.context.vectors import cosines
 from clew.messages import blocks_from_json, readable_blocks
 from clew.store import transcript
 from clew.store.damage import readable
@@ -60,8 +62,8 @@ class Vectors:
     async def add(self, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> bool:
         return await self._db.write_relaxed(add, version, vectors)
 
-    async def near(self, version: str, vector: bytes, ids: Sequence[str]) -> dict[str, float]:
-        return await self._db.read(near, version, vector, ids, self._extension)
+    async def near(self, version: str, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair] = ()) -> Nearness:
+        return await self._db.read(near, version, vector, ids, pairs, self._extension)
 
 
 def prepare(db: sqlite3.Connection) -> bool:
@@ -112,20 +114,45 @@ def add(db: sqlite3.Connection, version: str, vectors: Sequence[tuple[Unembedded
     return True
 
 
-def near(db: sqlite3.Connection, version: str, vector: bytes, ids: Sequence[str], extension: bool = False) -> dict[str, float]:
-    """Of these messages that have a vector of this model, by id, the cosine of its angle to `vector`. extension: sqlite-vec is loaded."""
+def near(
+    db: sqlite3.Connection, version: str, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair] = (), extension: bool = False
+) -> Nearness:
+    """The cosines of the vectors of these messages to `vector`, and of those of `pairs` to one another, as far as they have one of this
+    model. extension: sqlite-vec is loaded."""
     state = _state(db)
     if (state.version, state.length) != (version, len(vector)):
-        return {}
-    told = "1 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector))" if extension else "v.vector"
-    rows = db.execute(
-        f"SELECT m.id, {told} FROM json_each(:ids) AS wanted CROSS JOIN messages AS m ON m.id = wanted.value"
-        " CROSS JOIN vectors AS v ON v.message = m.number WHERE length(v.vector) = :length",
-        {"vector": vector, "ids": json.dumps(ids), "length": state.length},
+        return Nearness()
+    return _by_extension(db, vector, ids, pairs) if extension else _by_python(db, vector, ids, pairs)
+
+
+def _by_extension(db: sqlite3.Connection, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair]) -> Nearness:
+    asked = db.execute(
+        "SELECT m.id, 1 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) FROM json_each(:ids) AS wanted"
+        " CROSS JOIN messages AS m ON m.id = wanted.value CROSS JOIN vectors AS v ON v.message = m.number WHERE length(v.vector) = :length",
+        {"vector": vector, "ids": json.dumps(ids), "length": len(vector)},
     ).fetchall()
-    found = [identifier for identifier, _ in rows]
-    cosines = [each for _, each in rows] if extension else similarities(vector, [each for _, each in rows])
-    return dict(zip(found, cosines, strict=True))
+    between = db.execute(
+        "SELECT m.id, n.id, 1 - vec_distance_cosine(vec_int8(v.vector), vec_int8(w.vector)) FROM json_each(:pairs) AS wanted"
+        " CROSS JOIN messages AS m ON m.id = wanted.value ->> 0 CROSS JOIN vectors AS v ON v.message = m.number"
+        " CROSS JOIN messages AS n ON n.id = wanted.value ->> 1 CROSS JOIN vectors AS w ON w.message = n.number"
+        " WHERE length(v.vector) = :length AND length(w.vector) = :length",
+        {"pairs": json.dumps(pairs), "length": len(vector)},
+    ).fetchall()
+    return Nearness(dict(asked), {(one, other): cosine for one, other, cosine in between})
+
+
+def _by_python(db: sqlite3.Connection, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair]) -> Nearness:
+    rows = db.execute(
+        "SELECT m.id, v.vector FROM json_each(?) AS wanted CROSS JOIN messages AS m ON m.id = wanted.value"
+        " CROSS JOIN vectors AS v ON v.message = m.number WHERE length(v.vector) = ?",
+        (json.dumps(sorted({*ids, *chain.from_iterable(pairs)})), len(vector)),
+    ).fetchall()
+    places = {identifier: place for place, (identifier, _) in enumerate(rows, start=1)}
+    asked = [each for each in ids if each in places]
+    held = [pair for pair in pairs if places.keys() >= set(pair)]
+    compared = [(0, places[each]) for each in asked] + [(places[one], places[other]) for one, other in held]
+    found = cosines([vector, *(each for _, each in rows)], compared)
+    return Nearness(dict(zip(asked, found[: len(asked)], strict=True)), dict(zip(held, found[len(asked) :], strict=True)))
 
 
 def problems(db: sqlite3.Connection) -> list[str]:
