@@ -54,6 +54,7 @@ def setup(level: str, format: Literal["auto", "console", "json"], redact: Redact
     root.setLevel(level.upper())
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it quotes what servers say; what ends a connection is ours to log
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

@@ -95,12 +95,16 @@ class ToolRunner:
         """With a result of which not too much is shown, whoever wrote it: a tool's error can be as long as its answer."""
         if len(ran.result.text) <= self._output_chars:
             return ran
-        text = ran.result.text
-        stored = max(STORED_CHARS, self._output_chars)
-        if (more := len(text) - stored) > 0:
-            head, tail = ends(text, stored)
-            text = f"{head}\n[… {more:,} more characters were not stored]\n{tail}"
+        text = kept(ran.result.text, max(STORED_CHARS, self._output_chars))
         return replace(ran, result=replace(ran.result, text=text, shown=self._output_chars))
+
+
+def kept(text: str, most: int) -> str:
+    """Of a text of more than `most` characters its beginning and its end, with a line that says how many are gone."""
+    if (more := len(text) - most) <= 0:
+        return text
+    head, tail = ends(text, most)
+    return f"{head}\n[… {more:,} more characters were not stored]\n{tail}"
 
 
 def denied(call: ToolCall, why: str) -> Ran:
