@@ -5,6 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
 BIN := .venv/bin
 STAMP := .venv/.stamp
+# A Matrix homeserver for the tests, which nothing of clew imports.
+SYNAPSE := .synapse/.stamp
 # A config of one's own, as `clew init` writes it, else the defaults.
 CONFIG ?= $(firstword $(wildcard clew.yaml) config.example.yaml)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
@@ -22,7 +24,7 @@ installed = PATH="$(SBIN_PATH)"; command -v $(1) >/dev/null || { [ "$$(id -u)" =
 run: $(STAMP)
 	@exec $(BIN)/clew run --config $(CONFIG)
 
-test: $(STAMP)
+test: $(STAMP) $(SYNAPSE)
 	@$(call installed,mosquitto,mosquitto)
 	@$(call installed,systemd-analyze,systemd)
 	$(BIN)/python -m pytest -q -m "not e2e and not browser and not soak" $(ARGS)
@@ -56,6 +58,9 @@ lock:
 	{ echo "# The part of ../requirements.lock that a server needs. Written by make lock."; \
 	  $(COMPILE) --extra build --constraints requirements.lock --no-annotate pyproject.toml; } > deploy/requirements.lock.new
 	mv deploy/requirements.lock.new deploy/requirements.lock
+	{ echo "# The Matrix homeserver of the tests. Written by make lock."; \
+	  echo "matrix-synapse>=1.163,<2" | $(COMPILE) --no-annotate -; } > tests/synapse.lock.new
+	mv tests/synapse.lock.new tests/synapse.lock
 
 $(STAMP): requirements.lock pyproject.toml
 	@[ -n "$(PYTHON)" ] || { echo "clew needs Python 3.11 or later, and found: $$(python3 --version 2>&1). \
@@ -69,3 +74,8 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) install --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
+
+$(SYNAPSE): $(STAMP) tests/synapse.lock
+	@echo "installing synapse for the tests into .synapse"
+	@{ $(PYTHON) -m venv --clear .synapse && .synapse/bin/python -m pip --quiet --disable-pip-version-check --no-input install --require-hashes \
+	-r tests/synapse.lock && touch $@; } || { rm -rf .synapse; echo "synapse cannot be installed: the tests that need it are skipped"; }

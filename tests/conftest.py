@@ -7,7 +7,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from tests import servers
+from tests import servers, synapse
 
 # How long an example takes says more about the machine than about the code. The same examples each time, so that a change
 # is judged by itself; `make soak` looks for new ones.
@@ -46,3 +46,12 @@ def mosquitto(tmp_path: Path) -> Iterator[servers.Mosquitto]:
     directory.mkdir()
     with servers.Mosquitto(directory) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def homeserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[synapse.Synapse]:
+    """A running Matrix homeserver for the whole run: each test has accounts and rooms of its own there. Skips where it is not installed."""
+    if not synapse.PYTHON.exists():
+        pytest.skip(synapse.MISSING)
+    with synapse.Synapse(tmp_path_factory.mktemp("synapse")) as server:
+        yield server

@@ -77,8 +77,8 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
         return _refusal("it is empty", "changed")
     if too_big := next((each for each in item.attachments if each.size > limits.attachment_bytes), None):
         return _refusal(f"its attachment has {too_big.size:,} bytes, and {limits.attachment_bytes:,} are the most I take", "changed")
-    if item.kind in ("edit", "delete"):
-        return Verdict(kind=item.kind)
+    if item.kind == "edit":
+        return Verdict(kind="edit")
     if first_word(item.text) in CONTROL:
         return _stop(sender)
     if answered := _answer(item, sender):
@@ -194,6 +194,9 @@ class Door:
 
     async def cursor(self) -> str | None:
         return await self._store.cursor(self._transport)
+
+    async def known(self, sender: str) -> bool:
+        return await self._store.is_known(f"{self._transport}:{sender}")
 
     def report(self, up: bool, detail: str = "") -> None:
         self._report(up, detail)

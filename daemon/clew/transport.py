@@ -46,7 +46,7 @@ class Inbound:
     client_id: the id by which the sender knows the message; it comes back as `Delivery.in_reply_to`.
     sender: the sender's identity on the platform (`<transport>:<sender>` is the identity of the config).
     direct: a chat of one person with clew; False for groups. sent_at, expires_at: seconds since the epoch, UTC.
-    edits: the external_id of the message that an edit changes.
+    edits: the external_id of the message that an edit changes, or a deletion takes away; the latter is no message and needs no text.
     kind: a `reaction` is no message: `text` is its emoji, `reply_to` the platform's id of the message that it stands on. It is not stored,
     and nothing comes of it but the answer to a question of clew's. Where the platform does not say in which thread that message is, the
     address of the whole chat will do.
@@ -240,6 +240,9 @@ class Host(Protocol):
 
     async def cursor(self) -> str | None:
         """What the last `accept` stored, None before the first."""
+
+    async def known(self, sender: str) -> bool:
+        """Whether `<transport>:<sender>` is somebody whom clew knows: for what comes before a message, such as an invitation."""
 
     def report(self, up: bool, detail: str = "") -> None:
         """The connection's state, for `/readyz`, metrics and the log."""

@@ -35,6 +35,7 @@ class Inbox:
         self.duplicates: list[str] = []
         self.stored_cursor: str | None = None
         self.reports: list[tuple[bool, str]] = []
+        self.people: set[str] = set()
         self.stuck = False
         self._changed = asyncio.Event()
 
@@ -58,6 +59,9 @@ class Inbox:
 
     async def cursor(self) -> str | None:
         return self.stored_cursor
+
+    async def known(self, sender: str) -> bool:
+        return sender in self.people
 
     def report(self, up: bool, detail: str = "") -> None:
         self.reports.append((up, detail))

@@ -11,6 +11,7 @@ from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.platforms import NUMBERS, Platform
+from tests.integration.platforms.matrix import Matrix
 from tests.integration.platforms.mqtt import Mqtt
 from tests.integration.platforms.ntfy import Ntfy
 from tests.integration.platforms.sms import Sms
@@ -23,7 +24,7 @@ from tests.servers import Mosquitto
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.mosquitto]
 
-PLATFORMS: dict[str, type[Platform]] = {each.name: each for each in (Mqtt, Webhook, Telegram, Ntfy, Sms, Whatsapp)}
+PLATFORMS: dict[str, type[Platform]] = {each.name: each for each in (Mqtt, Webhook, Telegram, Ntfy, Sms, Whatsapp, Matrix)}
 
 CODE = "\n".join(f"print({number:03})  # <b>&amp;</b>" for number in range(400))
 LONG = (
@@ -65,6 +66,13 @@ def script(body: JsonObject) -> Reply:
 @pytest.fixture(params=PLATFORMS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def needed(kind: str, request: pytest.FixtureRequest) -> None:
+    """The server of a platform that has one of its own. Skips where it is not installed."""
+    if name := PLATFORMS[kind].needs:
+        PLATFORMS[kind].server = request.getfixturevalue(name)
 
 
 @contextlib.asynccontextmanager

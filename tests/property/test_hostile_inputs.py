@@ -54,6 +54,9 @@ from clew.transport import Address
 from clew.web import auth, chat
 from clew.web.chat import chat_id
 from clew.web.wire import Problem
+from clew_transports.matrix import events as matrix_events
+from clew_transports.matrix import html as matrix_html
+from clew_transports.matrix import rooms as matrix_rooms
 from clew_transports.mqtt import payload as mqtt_payload
 from clew_transports.mqtt.payload import Ignored, Packet, Topics
 from clew_transports.telegram import html as telegram_html
@@ -107,6 +110,24 @@ def update(given: str) -> object:
     return Reader("telegram", Bot(1, "ClewTestBot")).read(data, Place())
 
 
+def of_matrix(given: str) -> object:
+    try:
+        data = json.loads(given)
+    except (ValueError, RecursionError):  # the API's own reader, which says so
+        return None
+    reader = matrix_events.Reader("matrix", matrix_events.Me("@clew:x", "Clew"))
+    room = matrix_events.Room(matrix_rooms.members(data if isinstance(data, list) else [data]))
+    event = {"sender": "@ada:x", "event_id": "$1", "origin_server_ts": 1, "type": "m.room.message", "content": data}
+    found = [reader.read(data, "!a:x", room), reader.read(event, "!a:x", room), matrix_events.replied_to(data)]
+    return found, matrix_events.Sync.of(data if isinstance(data, dict) else {}, "@clew:x")
+
+
+def line_of_matrix(given: str) -> tuple[object, str, matrix_events.Room]:
+    content = {"msgtype": "m.text", "body": given, "formatted_body": given, "m.relates_to": {"m.in_reply_to": {"event_id": "$0"}}}
+    event = {"sender": "@ada:x", "event_id": "$1", "origin_server_ts": 1, "type": "m.room.message", "content": content}
+    return event, "!a:x", matrix_events.Room()
+
+
 def webhook(given: str) -> object:
     return webhook_message.read(given.encode("utf-8", "surrogatepass"), "webhook", frozenset())
 
@@ -140,6 +161,9 @@ PARSERS: Mapping[str, Parser] = {
     "an MQTT payload": Parser(packet, bound=mqtt_payload.MAX_PAYLOAD_BYTES),
     "an MQTT topic": Parser(topic, (Ignored,), 65_535),
     "an update of Telegram": Parser(update, (Malformed,)),
+    "events of Matrix": Parser(of_matrix, (matrix_events.Malformed,)),
+    "a line of Matrix": Parser(lambda s: matrix_events.Reader("m", matrix_events.Me("@clew:x", "Clew")).read(*line_of_matrix(s))),
+    "a model's Markdown on Matrix": Parser(matrix_html.words, bound=matrix_html.LIMIT),
     "a model's Markdown": Parser(telegram_html.rendered, bound=telegram_html.LIMIT),
     "a webhook's body": Parser(webhook, (webhook_message.Malformed,)),
     "a webhook's reply_url": Parser(origin, (ValueError,)),

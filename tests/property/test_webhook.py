@@ -59,6 +59,9 @@ class Kept:
     async def cursor(self) -> str | None:
         return None
 
+    async def known(self, sender: str) -> bool:
+        return False
+
     def report(self, up: bool, detail: str = "") -> None:
         self.up.set()
 

@@ -4,10 +4,12 @@ import pytest
 
 from clew.transport import Address, Capabilities
 from clew.web.transport import LookIn
+from clew_transports.matrix.transport import MatrixTransport
 from clew_transports.mqtt.transport import MqttTransport
 from clew_transports.telegram.transport import TelegramTransport
 
 _CAN: dict[str, Capabilities] = {
+    "matrix": MatrixTransport.capabilities,
     "mqtt": MqttTransport.capabilities,
     "telegram": TelegramTransport.capabilities,
     "web": LookIn.capabilities,
@@ -29,6 +31,10 @@ def unreachable(text: str) -> str:
         "mqtt:ada/../../x",
         "mqtt:a b",
         "mqtt:ada\n",
+        "matrix:#alias:example.org",
+        "matrix:@ada:example.org",
+        "matrix:!a b:example.org",
+        "matrix:!a:example.org/7",
         "telegram:ada",
         "telegram:1/x",
         "telegram:١",
@@ -42,7 +48,18 @@ def test_what_can_never_be_sent_to_is_known_beforehand(text: str) -> None:  # P4
 
 @pytest.mark.parametrize(
     "text",
-    ["mqtt:ada", "mqtt:ada/kitchen", "telegram:42", "telegram:-100123/7", "web:local", "web:a.b-c_1", "terminal:ada+x", "other:日 本"],
+    [
+        "mqtt:ada",
+        "mqtt:ada/kitchen",
+        "matrix:!a:example.org",
+        "matrix:!a/$b-_1",
+        "telegram:42",
+        "telegram:-100123/7",
+        "web:local",
+        "web:a.b-c_1",
+        "terminal:ada+x",
+        "other:日 本",
+    ],
 )
 def test_what_may_be_sent_to_is_let_through(text: str) -> None:  # P45
     assert unreachable(text) == ""

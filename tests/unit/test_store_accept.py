@@ -207,6 +207,20 @@ def test_the_policy_of_these_tests_is_the_real_one() -> None:  # P46
 
 
 @pytest.mark.asyncio
+async def test_what_is_deleted_before_anybody_answered_is_not_answered(tmp_path: Path) -> None:
+    def deletion(of: str) -> Inbound:
+        return inbound(f"{of}/gone", "", kind="delete", edits=f"desk/{of}", sender="moderator")
+
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1", "unsaid"), inbound("2", "said"), deletion("1"), deletion("1"), deletion("none"))
+        claimed = await claim(store)
+        assert [each.text for each in claimed.items] == ["said"]
+        await accept(store, deletion("2"))
+        assert await store.outbox(("pending",)) == []
+        assert [row.text for row in await store.history("desk:ada", 0, 10)] == ["said"]
+
+
+@pytest.mark.asyncio
 async def test_an_edit_takes_the_place_of_what_nobody_has_answered_and_starts_no_turn(tmp_path: Path) -> None:  # BO-075
     def edit(identifier: str, text: str, of: str, **more: Any) -> Inbound:
         return inbound(identifier, text, kind="edit", edits=f"desk/{of}", **more)

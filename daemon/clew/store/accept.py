@@ -27,6 +27,8 @@ def accept(
     for item in items:
         if item.kind == "reaction":
             receipt, verdict = _reacted(db, item, now, decide)
+        elif item.kind == "delete":
+            receipt, verdict = _deleted(db, item)
         else:
             receipt, verdict = _accept(db, item, now, decide, instant)
         receipts.append(receipt)
@@ -85,6 +87,18 @@ def _reacted(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) 
     for given in verdict.given:
         approvals.give(db, given, now)
     return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict
+
+
+def _deleted(db: sqlite3.Connection, item: Inbound) -> tuple[Receipt, Verdict]:
+    """What its platform deleted before anybody answered it is not answered any more. It is the platform that says who may delete what."""
+    taken_back = db.execute(
+        "UPDATE inbox SET state = 'refused', reason = 'deleted', text = '' WHERE external_id = ? AND transport = ? AND state = 'new'"
+        " RETURNING id",
+        (item.edits, item.address.transport),
+    ).fetchall()
+    db.executemany("DELETE FROM timeline WHERE inbox = ?", taken_back)
+    db.executemany("DELETE FROM attachments WHERE inbox = ?", taken_back)
+    return Receipt(item.external_id, "stored"), Verdict(kind="delete")
 
 
 def _stored_id(item: Inbound, verdict: Verdict) -> str:

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from tests.emulators.server import JsonObject
 from tests.integration.web_harness import Clew
@@ -16,6 +16,9 @@ class Platform:
     """A platform with people on it."""
 
     name: str
+    needs = ""
+    """The fixture of the server that it needs, if it needs one beside the broker, which is then `server`."""
+    server: ClassVar[Any] = None
     groups = True
     """Whether it has chats of several people."""
     refuses = True

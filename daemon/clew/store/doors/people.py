@@ -41,6 +41,9 @@ class PeopleDoor(Opened):
         """The person behind an identity; one of this machine's users is the owner. Raises NotFound."""
         return await self._db.write(people.person_at, identity, now, local=local)
 
+    async def is_known(self, identity: str) -> bool:
+        return await self._db.read(people.find, identity) is not None
+
     async def access_requests(self, state: str | None = None) -> list[AccessRequest]:
         return await self._db.read(people.requests, state)
 

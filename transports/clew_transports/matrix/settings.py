@@ -1,0 +1,43 @@
+"""The config section of a Matrix account."""
+
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, SecretStr, model_validator
+
+from clew_transports.matrix.events import Groups
+from clew_transports.settings import BaseUrl, Section
+
+
+def _is_user(user: str) -> str:
+    if not re.fullmatch(r"(@[^\s:]{1,200}:[^\s]{1,200})?", user):
+        raise ValueError("must look like @clew:example.org")
+    return user
+
+
+class Settings(Section):
+    """Where the homeserver is, and how clew signs in there: as `user` with its `password`, or with the `token` of a session.
+
+    groups: which lines of a group are answered; those that begin with `prefix` always are. invites: whose are accepted.
+    """
+
+    base_url: BaseUrl = "https://matrix.org"
+    user: Annotated[str, AfterValidator(_is_user)] = ""
+    password: SecretStr | None = None
+    token: SecretStr | None = None
+    groups: Groups = "mention"
+    prefix: Annotated[str, Field(min_length=1, max_length=50)] | None = None
+    invites: Literal["known", "anyone", "nobody"] = "known"
+
+    @model_validator(mode="after")
+    def _signs_in_one_way(self) -> Self:
+        if self.secret("password") and self.secret("token"):
+            raise ValueError("has both a password and a token: leave one out")
+        if self.secret("password") and not self.user:
+            raise ValueError("has a password and no user")
+        return self
+
+    def secret(self, key: Literal["password", "token"]) -> str:
+        """A secret, empty where it is not set."""
+        held: SecretStr | None = getattr(self, key)
+        return held.get_secret_value() if held else ""

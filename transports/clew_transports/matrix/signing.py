@@ -1,0 +1,62 @@
+"""Signing in to a homeserver: with the token of a session, or with a password to a session of clew's own."""
+
+import secrets
+from dataclasses import replace
+
+from clew_transports.matrix.api import Api, Refusal
+from clew_transports.matrix.events import Malformed, Me, Place
+from clew_transports.matrix.settings import Settings
+
+SESSION_NAME = "clew"
+"""As the session is called in the account's list of sessions."""
+NO_ACCOUNT = "neither a password nor a token is set"
+
+
+def placed(place: Place, settings: Settings) -> Place:
+    """`place` with the name of the session, where clew signs in by itself: it is stored before it is used, so that a restart is the same
+    session, in which the homeserver knows repeats."""
+    if not settings.secret("password") or (place.device and place.user == settings.user):
+        return place
+    return Place(settings.user, device=f"CLEW{secrets.token_hex(4).upper()}")
+
+
+async def sign_in(api: Api, settings: Settings, place: Place, answer_s: float) -> tuple[Me, Place]:
+    """Who clew is, and the place from which it reads: another account's is none. Sets `api.token`.
+
+    Raises Refusal, Unreached, Unanswered or Malformed.
+    """
+    if password := settings.secret("password"):
+        if not api.token:
+            api.token = await _token(api, settings.user, password, place.device, answer_s)
+    else:
+        api.token = settings.secret("token")
+    if not api.token:
+        raise Malformed(NO_ACCOUNT)
+    user = (await api.call("GET", "account", "whoami", answer_s=answer_s)).get("user_id")
+    if not isinstance(user, str) or not user.startswith("@"):
+        raise Malformed("the homeserver's answer to /account/whoami is none")
+    if place.user != user:
+        place = replace(Place(user), device=place.device)
+    return Me(user, await _name(api, user, answer_s)), place
+
+
+async def _token(api: Api, user: str, password: str, device: str, answer_s: float) -> str:
+    body = {
+        "type": "m.login.password",
+        "identifier": {"type": "m.id.user", "user": user},
+        "password": password,
+        "device_id": device,
+        "initial_device_display_name": SESSION_NAME,
+    }
+    token = (await api.call("POST", "login", body=body, answer_s=answer_s)).get("access_token")
+    if not isinstance(token, str) or not token:
+        raise Malformed("the homeserver's answer to /login is none")
+    return token
+
+
+async def _name(api: Api, user: str, answer_s: float) -> str:
+    try:
+        name = (await api.call("GET", "profile", user, "displayname", answer_s=answer_s)).get("displayname")
+    except Refusal:
+        return ""
+    return name[:200] if isinstance(name, str) else ""
