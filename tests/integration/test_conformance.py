@@ -14,6 +14,7 @@ from tests.integration.platforms import NUMBERS, Platform
 from tests.integration.platforms.matrix import Matrix
 from tests.integration.platforms.mqtt import Mqtt
 from tests.integration.platforms.ntfy import Ntfy
+from tests.integration.platforms.signal import Signal
 from tests.integration.platforms.sms import Sms
 from tests.integration.platforms.telegram import Telegram
 from tests.integration.platforms.webhook import Webhook
@@ -24,7 +25,17 @@ from tests.servers import Mosquitto
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.mosquitto]
 
-PLATFORMS: dict[str, type[Platform]] = {each.name: each for each in (Mqtt, Webhook, Telegram, Ntfy, Sms, Whatsapp, Matrix)}
+KINDS = (
+    Matrix,
+    Mqtt,
+    Ntfy,
+    Signal,
+    Sms,
+    Telegram,
+    Webhook,
+    Whatsapp,
+)
+PLATFORMS: dict[str, type[Platform]] = {each.name: each for each in KINDS}
 
 CODE = "\n".join(f"print({number:03})  # <b>&amp;</b>" for number in range(400))
 LONG = (

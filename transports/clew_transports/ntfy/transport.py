@@ -124,7 +124,7 @@ class NtfyTransport:
         if answer.status != 200:
             # 401 and 403 are mended in ntfy or in the config, 413 and other 4xx are about these very words.
             if answer.status in (401, 403, 404, 408, 429) or answer.status >= 500:
-                raise Retry(_said(answer), answer.retry_after())
+                raise Retry(_said(answer), answer.retry_after(), everywhere=answer.status == 429)
             raise Refused(_said(answer))
         return Sent(_number(answer), delivery.sent + 1)
 

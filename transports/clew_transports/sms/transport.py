@@ -168,7 +168,7 @@ class SmsTransport:
             code = found.get("code") if isinstance(found, dict) else None
             if code in NEVER or answer.status == 400:
                 raise Refused(_said(answer))
-            raise Retry(_said(answer), answer.retry_after())
+            raise Retry(_said(answer), answer.retry_after(), everywhere=answer.status == 429)
         found = answer.json()
         return Sent(str(found.get("sid", "")) if isinstance(found, dict) else "", delivery.sent + 1)
 

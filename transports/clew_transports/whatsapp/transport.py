@@ -54,7 +54,7 @@ PAIR_LIMIT, PAIR_S = 131056, 6.0
 """Too many messages to one person: one in six seconds is allowed (Meta's documentation)."""
 LATER = frozenset({1, 2, 3, 4, 10, 368, 80007, 130429, 131000, 131016, 131031, 131042, 131048, 131057, 133004, 133005, 133010, 133016})
 """Errors that pass, or that are mended at Meta or in the config: limits, an account that is locked, not paid or not registered."""
-WINDOW_CLOSED = 131047
+NUMBER_LIMIT, WINDOW_CLOSED = 130429, 131047
 CLOSED = "more than 24 hours since they last wrote; WhatsApp then takes nothing but templates"
 
 _FILE_HOSTS = re.compile(r"(?:.+\.)?(?:fbsbx\.com|whatsapp\.net|facebook\.com|whatsapp\.com)")
@@ -280,7 +280,7 @@ def _refusal(answer: Answer) -> Retry | Refused:
     if code == PAIR_LIMIT:
         return Retry(said, PAIR_S)
     if code in LATER or answer.status in (403, 404, 408, 429) or answer.status >= 500:
-        return Retry(said, answer.retry_after())
+        return Retry(said, answer.retry_after(), everywhere=code == NUMBER_LIMIT)
     return Refused(said)
 
 

@@ -1,0 +1,1 @@
+"""Signal, by signal-cli's JSON-RPC."""
