@@ -15,6 +15,7 @@ from tests.integration.platforms.matrix import Matrix
 from tests.integration.platforms.mqtt import Mqtt
 from tests.integration.platforms.ntfy import Ntfy
 from tests.integration.platforms.signal import Signal
+from tests.integration.platforms.slack import Slack
 from tests.integration.platforms.sms import Sms
 from tests.integration.platforms.telegram import Telegram
 from tests.integration.platforms.webhook import Webhook
@@ -30,6 +31,7 @@ KINDS = (
     Mqtt,
     Ntfy,
     Signal,
+    Slack,
     Sms,
     Telegram,
     Webhook,

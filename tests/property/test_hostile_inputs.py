@@ -59,12 +59,13 @@ from clew_transports.matrix import html as matrix_html
 from clew_transports.matrix import rooms as matrix_rooms
 from clew_transports.mqtt import payload as mqtt_payload
 from clew_transports.mqtt.payload import Ignored, Packet, Topics
+from clew_transports.signature import Forged
 from clew_transports.telegram import html as telegram_html
 from clew_transports.telegram.updates import Bot, Malformed, Place, Reader
 from clew_transports.text import split
 from clew_transports.webhook import message as webhook_message
-from clew_transports.webhook import signature as webhook_signature
 from clew_transports.webhook.origin import origin
+from clew_transports.webhook.signature import CLEW
 
 PROPERTIES = 6
 EXAMPLES = int(os.environ.get("CLEW_FUZZ_EXAMPLES", "4000"))
@@ -167,7 +168,7 @@ PARSERS: Mapping[str, Parser] = {
     "a model's Markdown": Parser(telegram_html.rendered, bound=telegram_html.LIMIT),
     "a webhook's body": Parser(webhook, (webhook_message.Malformed,)),
     "a webhook's reply_url": Parser(origin, (ValueError,)),
-    "a webhook's headers": Parser(lambda s: webhook_signature.stated([s], [s], 0.0), (webhook_signature.Forged,), 8192),
+    "a webhook's headers": Parser(lambda s: CLEW.stated([s], [s], 0.0), (Forged,), 8192),
     "a frame of the chat page": Parser(lambda s: chat.parse(s, MESSAGE_BYTES), (chat.Unusable,), chat.frame_limit(MESSAGE_BYTES)),
     "an export": Parser(imported, (UsageError,)),
     "the config": Parser(lambda s: yaml.parse(s.encode("utf-8", "surrogatepass"), "x"), (ConfigError,), yaml.MAX_BYTES),

@@ -18,8 +18,9 @@ from pydantic import SecretStr
 from yarl import URL
 
 from clew.transport import Inbound, Receipt
+from clew_transports.signature import Forged
 from clew_transports.webhook.origin import origin
-from clew_transports.webhook.signature import Forged, check, signed, stated
+from clew_transports.webhook.signature import CLEW
 from clew_transports.webhook.transport import Settings, WebhookTransport
 
 NOW = 1_800_000_000
@@ -94,7 +95,7 @@ def test_nothing_unsigned_is_stored_and_nothing_breaks(body: bytes, some: list[t
 
 @given(bodies, bodies)
 def test_a_signature_is_worth_nothing_for_another_body(body: bytes, other: bytes) -> None:  # BO-066
-    given = CIMultiDict({"Content-Type": "application/json", **signed(SECRET, NOW, other)})
+    given = CIMultiDict({"Content-Type": "application/json", **CLEW.signed(SECRET, NOW, other)})
     status, stored = asyncio.run(posted(body, given))
     if body != other:
         assert (status, stored) == (401, [])
@@ -102,7 +103,7 @@ def test_a_signature_is_worth_nothing_for_another_body(body: bytes, other: bytes
 
 @given(bodies)
 def test_what_is_signed_is_stored_or_refused_with_a_reason(body: bytes) -> None:  # P42
-    given = CIMultiDict({"Content-Type": "application/json", **signed(SECRET, NOW, body)})
+    given = CIMultiDict({"Content-Type": "application/json", **CLEW.signed(SECRET, NOW, body)})
     status, stored = asyncio.run(posted(body, given))
     assert (status, len(stored)) in ((202, 1), (400, 0))
     for item in stored:
@@ -141,12 +142,12 @@ def test_three_parsers_agree_on_where_a_url_leads(url: str) -> None:
 @given(st.text(min_size=1), st.binary(), st.integers(0, 10**11), st.integers(0, 10**6))
 def test_one_changed_byte_breaks_a_signature(secret: str, body: bytes, at: int, where: int) -> None:  # BO-066
     secret = secret.encode("utf-8", "replace").decode()
-    stamp, signature = signed(secret, at, body).values()
-    check(*stated([stamp], [signature], at), body, ["", secret])
+    stamp, signature = CLEW.signed(secret, at, body).values()
+    CLEW.check(*CLEW.stated([stamp], [signature], at), body, ["", secret])
     place = where % (len(body) + 1)
     for other in (body[:place] + b"\0" + body[place:], bytes(byte ^ (n == place) for n, byte in enumerate(body))):
         if other == body:
             continue
         with contextlib.suppress(Forged):
-            check(stamp, signature, other, [secret])
+            CLEW.check(stamp, signature, other, [secret])
             raise AssertionError("a changed body passed")

@@ -6,12 +6,14 @@ from clew.transport import Address, Capabilities
 from clew.web.transport import LookIn
 from clew_transports.matrix.transport import MatrixTransport
 from clew_transports.mqtt.transport import MqttTransport
+from clew_transports.slack.transport import SlackTransport
 from clew_transports.telegram.transport import TelegramTransport
 
 _CAN: dict[str, Capabilities] = {
     "matrix": MatrixTransport.capabilities,
     "mqtt": MqttTransport.capabilities,
     "telegram": TelegramTransport.capabilities,
+    "slack": SlackTransport.capabilities,
     "web": LookIn.capabilities,
     "terminal": LookIn.capabilities,
     "other": Capabilities(),
@@ -38,6 +40,10 @@ def unreachable(text: str) -> str:
         "telegram:ada",
         "telegram:1/x",
         "telegram:١",
+        "slack:#general",
+        "slack:general",
+        "slack:C024BE91L/x",
+        "slack:C024BE91L/1.1\n",
         "web:日 本",
         "web:a/b",
     ],
@@ -55,6 +61,8 @@ def test_what_can_never_be_sent_to_is_known_beforehand(text: str) -> None:  # P4
         "matrix:!a/$b-_1",
         "telegram:42",
         "telegram:-100123/7",
+        "slack:D024BE91L",
+        "slack:C024BE91L/1700000000.000100",
         "web:local",
         "web:a.b-c_1",
         "terminal:ada+x",

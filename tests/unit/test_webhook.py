@@ -9,9 +9,10 @@ from clew.config import load
 from clew.errors import ConfigError
 from clew.plugins import registry
 from clew.transport import Address, Transport, Typing
+from clew_transports.signature import Forged
 from clew_transports.webhook.message import read
 from clew_transports.webhook.origin import Origin, origin, origins
-from clew_transports.webhook.signature import SIGNATURE, Forged, check, signed, stated
+from clew_transports.webhook.signature import CLEW
 from clew_transports.webhook.transport import Settings, WebhookTransport, plugin
 from tests.unit.test_config_example import models
 
@@ -102,19 +103,19 @@ def test_a_url_that_could_be_read_in_two_ways_is_not_read(url: str) -> None:
 
 
 def test_a_signature_holds_for_its_bytes_its_time_and_its_secret() -> None:  # BO-066
-    stamp, signature = signed("s", NOW, b"{}").values()
+    stamp, signature = CLEW.signed("s", NOW, b"{}").values()
     # Written down from `printf '1800000000.{}' | openssl dgst -sha256 -hmac s`.
     assert (stamp, signature) == ("1800000000", "sha256=50413bb129c976321854cdb57ee935bf7cc01ce87dd02c6def1cbf0e3f3f2905")
     for now in (NOW - 300, NOW + 300):
-        check(*stated([stamp], [signature.upper().replace("SHA", "sha")], now), b"{}", ["other", "s"])
+        CLEW.check(*CLEW.stated([stamp], [signature.upper().replace("SHA", "sha")], now), b"{}", ["other", "s"])
     for now in (NOW - 301, NOW + 301):
         with pytest.raises(Forged):
-            stated([stamp], [signature], now)
+            CLEW.stated([stamp], [signature], now)
     for body, secrets in ((b"{} ", ["s"]), (b"{}", ["other"]), (b"{}", []), (b"{}", [""])):
         with pytest.raises(Forged):
-            check(stamp, signature, body, secrets)
+            CLEW.check(stamp, signature, body, secrets)
     with pytest.raises(Forged):
-        check("1800000000", signed("", NOW, b"{}")[SIGNATURE], b"{}", ["", ""])
+        CLEW.check("1800000000", CLEW.signed("", NOW, b"{}")[CLEW.signature], b"{}", ["", ""])
 
 
 def test_ids_belong_to_the_section() -> None:  # P42

@@ -33,10 +33,11 @@ from clew_transports.calls import ANSWER_S, Calls, Unanswered, Unreached
 from clew_transports.incoming import Answered, body
 from clew_transports.mqtt import payload as mqtt_payload
 from clew_transports.settings import Section
+from clew_transports.signature import Forged
 from clew_transports.text import parts
 from clew_transports.webhook.message import REPLY_URL, Malformed, read
 from clew_transports.webhook.origin import Origin, origin, origins
-from clew_transports.webhook.signature import SIGNATURE, TIMESTAMP, Forged, check, signed, stated
+from clew_transports.webhook.signature import CLEW
 
 PART_BYTES = 256 * 1024
 """The longest text of one reply, in bytes: with its quotes and line ends escaped it stays below 1 MiB, a usual limit for a body."""
@@ -133,9 +134,9 @@ class WebhookTransport:
             raise Answered(415, "the body must be application/json")
         try:
             headers = request.headers
-            stamp, signature = stated(headers.getall(TIMESTAMP, []), headers.getall(SIGNATURE, []), self._clock())
+            stamp, signature = CLEW.stated(headers.getall(CLEW.timestamp, []), headers.getall(CLEW.signature, []), self._clock())
             raw = await body(request)
-            check(stamp, signature, raw, self._secrets)
+            CLEW.check(stamp, signature, raw, self._secrets)
             return read(raw, self._name, self._allowed)
         except Forged as reason:
             log.warning("inbox.rejected", transport=self._name, reason=str(reason))
@@ -157,7 +158,7 @@ class WebhookTransport:
 
     async def _post(self, url: str, key: str, payload: bytes) -> None:
         headers = {"Content-Type": "application/json", "User-Agent": "clew", "Idempotency-Key": key}
-        headers |= signed(self._secret, int(self._clock()), payload)
+        headers |= CLEW.signed(self._secret, int(self._clock()), payload)
         # The path of the URL may be a secret of its own: reasons name its origin.
         where = origin(url)
         try:

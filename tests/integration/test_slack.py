@@ -1,0 +1,572 @@
+"""The Slack transport against the emulated Web API, Socket Mode and Events API, with a host that remembers."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from pydantic import SecretStr, ValidationError
+
+from clew.transport import Address, Attachment, Delivery, Refused, Retry, Sent, Unknown
+from clew_transports.slack import sockets
+from clew_transports.slack.doctor import BAD_APP, BAD_BOT, DISABLED, REQUIRED
+from clew_transports.slack.settings import Settings
+from clew_transports.slack.transport import SlackTransport, plugin
+from tests.emulators import slack, telegram
+from tests.emulators.slack import APP_TOKEN, BOT, BOT_TOKEN, MENTION, SECRET, TEAM, SlackEmulator
+from tests.emulators.telegram import Fault
+from tests.integration.mqtt_harness import Inbox
+
+pytestmark = pytest.mark.asyncio
+
+CLUB, HER = "C0CLUB", "D0ADA"
+
+
+@pytest_asyncio.fixture
+async def platform() -> AsyncIterator[SlackEmulator]:
+    async with SlackEmulator() as emulator:
+        emulator.members |= {CLUB, HER, "D0BOB"}
+        emulator.names |= {"U0ADA": "Ada", "U0BOB": "Bob"}
+        yield emulator
+
+
+def settings(platform: SlackEmulator, **more: Any) -> Settings:
+    tokens: dict[str, Any] = {"bot_token": SecretStr(BOT_TOKEN), "app_token": SecretStr(APP_TOKEN), "base_url": platform.url}
+    return Settings(**tokens | more)
+
+
+@contextlib.asynccontextmanager
+async def running(platform: SlackEmulator, inbox: Inbox, *, answer_s: float = 20.0, **more: Any) -> AsyncIterator[SlackTransport]:
+    transport = SlackTransport("slack", settings(platform, **more), first_pause=0.02, answer_s=answer_s)
+    task = asyncio.create_task(transport.run(inbox))
+    try:
+        yield transport
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@contextlib.asynccontextmanager
+async def connected(platform: SlackEmulator, inbox: Inbox | None = None, **more: Any) -> AsyncIterator[tuple[SlackTransport, Inbox]]:
+    inbox = inbox or Inbox()
+    async with running(platform, inbox, **more) as transport:
+        await inbox.until(lambda: inbox.up)
+        yield transport, inbox
+
+
+def delivery(transport: SlackTransport, text: str, chat: str = HER, thread: str | None = None, **more: Any) -> Delivery:
+    return Delivery("k3v9", Address("slack", chat, thread), text, tuple(transport.parts(text)), 1.0, **more)
+
+
+async def sent(transport: SlackTransport, whole: Delivery) -> Delivery:
+    """Sends part after part, as the host does."""
+    while whole.sent < len(whole.parts):
+        upto = (await transport.send(whole)).upto
+        assert upto == whole.sent + 1
+        whole = replace(whole, sent=upto)
+    return whole
+
+
+# Socket Mode -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_message_is_stored_and_then_acknowledged(platform: SlackEmulator) -> None:  # P42
+    async with connected(platform) as (_, inbox):
+        ts = platform.say("Tom &amp; <https://e.org|Jerry> &lt;3")
+        await platform.until(lambda: len(platform.acknowledged) == 1)
+        (row,) = inbox.rows.values()
+        assert (row.external_id, row.client_id, row.text) == (f"slack/{TEAM}/{HER}/{ts}", ts, "Tom & Jerry (https://e.org) <3")
+        assert (str(row.address), row.identity, row.sender_name, row.direct) == (f"slack:{HER}", "slack:U0ADA", "Ada", True)
+
+
+async def test_nothing_is_acknowledged_before_it_is_stored(platform: SlackEmulator) -> None:  # P42
+    async with connected(platform) as (transport, inbox):
+        inbox.stuck = True
+        platform.say("hello")
+        seen = len(inbox.batches)
+        await inbox.until(lambda: len(inbox.batches) > seen)
+        for number in range(3):  # time enough for an acknowledgement
+            await sent(transport, delivery(transport, f"meanwhile {number}", "D0BOB"))
+        assert platform.acknowledged == []
+    inbox.stuck = False
+    async with connected(platform, inbox):  # it comes again, and is in the history too
+        await platform.until(lambda: len(platform.acknowledged) == 1)
+        assert inbox.texts == ["hello"]
+
+
+async def test_a_message_under_any_number_of_event_ids_is_one(platform: SlackEmulator) -> None:  # BO-048, P42
+    async with connected(platform) as (_, inbox):
+        ts = platform.say(f"{MENTION} hello", channel=CLUB)  # as app_mention and as message
+        for _ in range(3):
+            platform.again(CLUB, ts)
+        await platform.until(lambda: len(platform.acknowledged) == 8)
+        assert inbox.texts == ["hello"]
+
+
+@pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
+async def test_a_socket_that_is_to_go_is_replaced_before_it_does(platform: SlackEmulator, reason: str) -> None:
+    async with connected(platform) as (_, inbox):
+        await platform.until(lambda: len(platform.sockets) == 1)
+        await platform.warn(reason)
+        await platform.until(lambda: len(platform.sockets) == 2)
+        for number in range(6):  # over both of them
+            platform.say(f"message {number}")
+        await platform.until(lambda: len(platform.acknowledged) == 6)
+        await platform.cut(1)
+        platform.say("over the new one")
+        await inbox.until(lambda: "over the new one" in inbox.texts)
+        assert platform.opened == 2
+        assert [up for up, _ in inbox.reports] == [True, True]
+        assert "conversations.history" not in [method for method, _ in platform.calls]  # there was no gap
+
+
+async def test_a_socket_that_breaks_is_told_and_the_gap_is_filled(platform: SlackEmulator) -> None:  # P42, P48
+    async with connected(platform) as (_, inbox):
+        await platform.until(lambda: len(platform.sockets) == 1)
+        platform.next["apps.connections.open"].append(slack.refuses("internal_error"))
+        await platform.cut()
+        await inbox.until(lambda: not inbox.up)
+        platform.say("said meanwhile", told=False)
+        await inbox.until(lambda: inbox.up and inbox.texts == ["said meanwhile"])
+
+
+async def test_socket_mode_that_is_off_is_told(platform: SlackEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        await platform.until(lambda: len(platform.sockets) == 1)
+        platform.next["apps.connections.open"].extend([slack.refuses("socket_mode_not_enabled")] * 2)
+        await platform.warn("link_disabled")
+        await inbox.until(lambda: (False, DISABLED) in inbox.reports)
+        await inbox.until(lambda: inbox.up)
+
+
+async def test_a_socket_that_is_not_greeted_is_no_connection(platform: SlackEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets, "HELLO_S", 0.2)
+    platform.greets = False
+    inbox = Inbox()
+    async with running(platform, inbox):
+        await inbox.until(lambda: any("greet" in detail for _, detail in inbox.reports))
+        assert not any(up for up, _ in inbox.reports)
+        platform.greets = True
+        await inbox.until(lambda: inbox.up)
+
+
+async def test_frames_of_other_kinds_disturb_nothing(platform: SlackEmulator) -> None:  # BO-076
+    async with connected(platform) as (_, inbox):
+        for frame in ({"type": "slash_commands", "payload": {"command": "/x"}}, {"type": "interactive", "payload": 7}, {"payload": None}):
+            platform.give(frame)
+        for event in ({}, 7, {"type": "message"}, {"type": "message", "channel": "no", "ts": "x", "text": "x"}, {"type": "team_join"}):
+            platform.tell(event)  # type: ignore[arg-type]
+        for socket in platform.sockets:
+            await socket.send_str("[")
+            await socket.send_bytes(b"\xff")
+        platform.say("after them")
+        await platform.until(lambda: len(platform.acknowledged) == 9)
+        assert inbox.texts == ["after them"]
+
+
+# What is meant for clew ------------------------------------------------------------------------------------------
+
+
+async def test_no_message_is_handled_before_the_own_id_is_known(platform: SlackEmulator) -> None:  # BO-073
+    platform.next["auth.test"].extend([slack.refuses("internal_error"), telegram.drops])
+    platform.say("meanwhile")
+    async with connected(platform) as (_, inbox):
+        await inbox.until(lambda: inbox.texts == ["meanwhile"])
+    assert [method for method, _ in platform.calls][:4] == ["auth.test"] * 3 + ["apps.connections.open"]
+
+
+async def test_bots_and_the_own_words_are_ignored(platform: SlackEmulator) -> None:  # BO-072, BO-074
+    platform.echoes = True
+    async with connected(platform) as (transport, inbox):
+        await sent(transport, delivery(transport, "my own words"))
+        platform.say("I am a bot", bot_id="B0OTHER")
+        platform.say("an old bot", subtype="bot_message")
+        platform.say("a joiner", subtype="channel_join")
+        platform.say("Slack itself", "USLACKBOT")
+        platform.say("without an author", "")
+        platform.say("a person")
+        await inbox.until(lambda: inbox.texts == ["a person"])
+        assert len(inbox.rows) == 1
+
+
+async def test_of_a_channel_only_what_speaks_to_the_bot_is_taken(platform: SlackEmulator) -> None:  # BO-069, BO-070
+    async with connected(platform, prefix="!") as (_, inbox):
+        for text in ("lunch?", "<!channel> lunch", "<!here> <!everyone> lunch", "<@U0BOB> hello", "<!subteam^S1> hi", "clew: hello"):
+            platform.say(text, channel=CLUB)
+        first = platform.say(f"{MENTION}: what is 2+2?", channel=CLUB)
+        platform.say(f"hey <@{BOT}|clew>", "U0BOB", CLUB)
+        platform.say("!status", channel=CLUB)
+        await inbox.until(lambda: len(inbox.rows) == 3)
+        assert inbox.texts == ["what is 2+2?", "hey @clew", "status"]
+        row = next(iter(inbox.rows.values()))
+        assert (row.direct, str(row.address), row.sender_name) == (False, f"slack:{CLUB}/{first}", "Ada")
+
+
+async def test_a_mention_opens_a_thread_in_which_no_other_is_needed(platform: SlackEmulator) -> None:  # BO-069, BO-090
+    async with connected(platform) as (transport, inbox):
+        root = platform.say(f"{MENTION} hello", channel=CLUB)
+        await inbox.until(lambda: len(inbox.rows) == 1)
+        await sent(transport, delivery(transport, "hello", CLUB, root))
+        assert platform.texts(CLUB, root) == ["hello"]
+        for text in ("and now?", "<@U0BOB> what do you think?", "<!here> look", f"{MENTION} <@U0BOB> is busy"):
+            platform.say(text, "U0BOB", CLUB, root)
+        other = platform.say("not for the bot", channel=CLUB)
+        platform.say("nor is this", "U0BOB", CLUB, other)
+        platform.say(f"{MENTION} but this is", "U0BOB", CLUB, other)
+        platform.say("and this is not", "U0BOB", CLUB, other)
+        await inbox.until(lambda: len(inbox.rows) == 4)
+        assert inbox.texts == ["hello", "and now?", "@Bob is busy", "but this is"]
+        assert [row.address.thread for row in inbox.rows.values()] == [root, root, root, other]
+    async with connected(platform, inbox):  # the thread is known after a restart too
+        platform.say("still there?", channel=CLUB, thread=root)
+        await inbox.until(lambda: inbox.texts[-1] == "still there?")
+
+
+async def test_a_reply_to_what_clew_said_needs_no_mention(platform: SlackEmulator) -> None:  # BO-069
+    async with connected(platform) as (transport, inbox):
+        await sent(transport, delivery(transport, "Good morning", CLUB))
+        (said,) = platform.messages
+        platform.say("good morning", channel=CLUB, thread=said["ts"])
+        await inbox.until(lambda: inbox.texts == ["good morning"])
+        (row,) = inbox.rows.values()
+        assert (row.reply_to, row.address.thread) == (said["ts"], said["ts"])
+
+
+async def test_threads_in_private_are_chats_of_their_own(platform: SlackEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        root = platform.say("one")
+        platform.say("two", thread=root)
+        await inbox.until(lambda: len(inbox.rows) == 2)
+        assert [str(row.address) for row in inbox.rows.values()] == [f"slack:{HER}", f"slack:{HER}/{root}"]
+
+
+async def test_all_of_a_channel_is_taken_where_the_config_says_so(platform: SlackEmulator) -> None:
+    async with connected(platform, groups="all") as (_, inbox):
+        platform.say("lunch?", channel=CLUB)
+        await inbox.until(lambda: inbox.texts == ["lunch?"])
+
+
+async def test_an_edit_names_what_it_changes_and_a_preview_is_none(platform: SlackEmulator) -> None:  # BO-075, BO-076
+    async with connected(platform) as (_, inbox):
+        ts = platform.say("see https://e.org")
+        platform.edit(HER, ts, attachments=[{"title": "a preview"}])
+        platform.edit(HER, ts, "see &lt;it&gt;")
+        platform.edit(HER, ts, "see it")
+        mine = platform.say("not for the bot", channel=CLUB)
+        platform.edit(CLUB, mine, f"{MENTION} now for the bot")
+        await platform.until(lambda: len(platform.acknowledged) == 6)
+        first, *edits = inbox.rows.values()
+        assert [(each.kind, each.text, each.edits) for each in edits] == [
+            ("edit", "see <it>", first.external_id),
+            ("edit", "see it", first.external_id),
+        ]
+
+
+async def test_an_emoji_comes_as_a_reaction(platform: SlackEmulator) -> None:
+    async with connected(platform) as (transport, inbox):
+        await sent(transport, delivery(transport, "May I?", CLUB))
+        ts = platform.messages[-1]["ts"]
+        platform.react(CLUB, ts, "+1::skin-tone-3")
+        platform.react(CLUB, ts, "tada")
+        platform.react(CLUB, ts, "x", BOT)
+        await platform.until(lambda: len(platform.acknowledged) == 3)
+        (row,) = inbox.rows.values()
+        assert (row.kind, row.text, row.reply_to, str(row.address)) == ("reaction", "👍", ts, f"slack:{CLUB}")
+
+
+async def test_names_that_cannot_be_had_cost_no_message(platform: SlackEmulator) -> None:  # BO-065
+    platform.scopes -= {"users:read"}
+    async with connected(platform) as (_, inbox):
+        platform.say("hello <@U0BOB>")
+        await inbox.until(lambda: inbox.texts == ["hello @U0BOB"])
+
+
+# What was missed -------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_said_while_clew_was_away_is_read_in_order(platform: SlackEmulator) -> None:  # P42, P48, BO-049
+    async with connected(platform) as (_, inbox):
+        root = platform.say(f"{MENTION} hello", channel=CLUB)
+        await inbox.until(lambda: len(inbox.rows) == 1)
+    platform.page = 3
+    for number in range(8):
+        platform.say(f"message {number}", told=False)
+    platform.say("in the thread", channel=CLUB, thread=root, told=False)
+    platform.say("not for the bot", channel=CLUB, told=False)
+    later = platform.say(f"{MENTION} a new one", channel=CLUB, told=False)
+    platform.say("and below it", channel=CLUB, thread=later, told=False)
+    platform.say("from somebody new", "U0NEW", "D0NEW", told=False)
+    async with connected(platform, inbox):
+        await inbox.until(lambda: len(inbox.rows) == 13)
+        mine = [row.text for row in inbox.rows.values() if row.address.chat == HER]
+        assert mine == [f"message {number}" for number in range(8)]
+        theirs = {row.text: row.address.thread for row in inbox.rows.values() if row.address.chat == CLUB}
+        assert theirs == {"hello": root, "in the thread": root, "a new one": later, "and below it": later}
+        assert "from somebody new" in inbox.texts
+
+
+async def test_a_history_that_has_to_wait_is_read_all_the_same(platform: SlackEmulator) -> None:  # BO-064
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: inbox.texts == ["one"])
+    platform.say("two", told=False)
+    platform.next["users.conversations"].append(slack.too_many(1))
+    platform.next["conversations.history"].extend([slack.too_many(1), telegram.drops, slack.refuses("internal_error")])
+    async with connected(platform, inbox):
+        await inbox.until(lambda: inbox.texts == ["one", "two"])
+
+
+async def test_the_place_stays_until_the_gap_is_filled(platform: SlackEmulator) -> None:  # P42
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: inbox.texts == ["one"])
+    platform.say("two", told=False)
+    platform._ts += 3_600_000_000  # an hour later
+    platform.next["conversations.history"].append(telegram.hangs)
+    async with connected(platform, inbox):
+        platform.say("three", channel="D0BOB")
+        await inbox.until(lambda: inbox.texts == ["one", "three"])
+    async with connected(platform, inbox):  # killed in between: the gap is still known
+        await inbox.until(lambda: "two" in inbox.texts)
+
+
+async def test_scopes_that_are_missing_leave_the_conversations_that_were_met(platform: SlackEmulator) -> None:
+    platform.scopes -= {"im:read", "channels:read", "groups:read", "mpim:read"}
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: inbox.texts == ["one"])
+    platform.say("two", told=False)
+    platform.say("from somebody new", "U0NEW", "D0NEW", told=False)
+    async with connected(platform, inbox) as (transport, _):
+        await inbox.until(lambda: inbox.texts == ["one", "two"])
+        await sent(transport, delivery(transport, "answers go out"))
+        assert inbox.texts == ["one", "two"]
+
+
+async def test_a_channel_that_clew_was_taken_out_of_holds_up_nothing(platform: SlackEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        platform.say(f"{MENTION} one", channel=CLUB)
+        await inbox.until(lambda: inbox.texts == ["one"])
+    platform.members.discard(CLUB)
+    platform.say("two", told=False)
+    async with connected(platform, inbox):
+        await inbox.until(lambda: inbox.texts == ["one", "two"])
+
+
+async def test_a_first_start_reads_no_old_history(platform: SlackEmulator) -> None:  # BO-049
+    platform._ts -= 86_400_000_000
+    platform.say("a day ago", told=False)
+    platform._ts += 2 * 86_400_000_000
+    async with connected(platform) as (_, inbox):
+        platform.say("now")
+        await inbox.until(lambda: inbox.texts == ["now"])
+
+
+# Out -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_reply_is_rendered_and_split_by_what_slack_counts(platform: SlackEmulator) -> None:  # P43, BO-055, BO-061
+    code = "\n".join(f"print({number})  # <&>" for number in range(200))
+    text = f"**Look** [here](https://e.org/?a=1&b=<2>):\n\n```python\n{code}\n```\n\n- א שלום\n> said *he*\n\n" + "&<>😀 " * 500
+    async with connected(platform) as (transport, _):
+        whole = await sent(transport, delivery(transport, text))
+        assert len(platform.messages) == len(whole.parts) > 2
+        said = "".join(each["shown"] for each in platform.messages)
+        for number in range(200):
+            assert said.count(f"print({number})  # <&>") == 1
+        assert said.count("&<>😀") == 500
+        assert platform.messages[0]["text"].startswith("*Look* <https://e.org/?a=1&amp;b=%3C2%3E|here>:")
+
+
+async def test_nobody_is_called_by_what_a_model_writes(platform: SlackEmulator) -> None:  # BO-125
+    text = "<!channel> <!here|x> <@U0ADA> <#C0CLUB> <!subteam^S1> @everyone `<!channel>` [x](<!channel>) [<!here>](https://e.org)\n\n<!everyone>"
+    async with connected(platform) as (transport, _):
+        await sent(transport, delivery(transport, f"{text}\n\n```\n<!channel>\n```"))
+        (message,) = platform.messages  # the emulator refuses mentions
+        assert "<!" not in message["text"]
+        assert "<!channel> <!here|x> <@U0ADA>" in message["shown"]
+        arguments = next(arguments for method, arguments in platform.calls if method == "chat.postMessage")
+        assert (arguments["link_names"], arguments["unfurl_links"]) == ("false", "false")
+
+
+async def test_a_429_is_kept_for_its_channel_and_not_for_others(platform: SlackEmulator) -> None:  # BO-064
+    async with connected(platform) as (transport, _):
+        platform.next["chat.postMessage"].append(slack.too_many(40))
+        with pytest.raises(Retry) as caught:
+            await transport.send(delivery(transport, "hello"))
+        assert caught.value.after == 40
+        calls = len(platform.calls)
+        with pytest.raises(Retry) as caught:
+            await transport.send(delivery(transport, "hello"))
+        assert 0 < (caught.value.after or 0) <= 41
+        assert len(platform.calls) == calls
+        await sent(transport, delivery(transport, "to another", "D0BOB"))
+        assert platform.texts("D0BOB") == ["to another"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        (slack.refuses("channel_not_found"), Refused),
+        (slack.refuses("not_in_channel"), Refused),
+        (slack.refuses("is_archived"), Refused),
+        (slack.refuses("msg_too_long"), Refused),
+        (slack.refuses("no_text"), Refused),
+        (slack.refuses("invalid_auth"), Retry),
+        (slack.refuses("token_revoked"), Retry),
+        (slack.refuses("missing_scope", needed="chat:write"), Retry),
+        (slack.refuses("ratelimited"), Retry),
+        (slack.refuses("rate_limited"), Retry),
+        (slack.refuses("service_unavailable"), Retry),
+        (slack.refuses("internal_error"), Retry),
+        (slack.refuses("fatal_error"), Retry),
+        (slack.does_and_fails("internal_error"), Sent),
+        (telegram.answers(503), Retry),
+        (telegram.answers(500), Unknown),
+        (telegram.answers(504), Unknown),
+        (telegram.answers(200), Unknown),
+        (telegram.drops, Unknown),
+        (telegram.does_and_drops, Unknown),
+        (telegram.hangs, Unknown),
+    ],
+)
+async def test_what_failures_of_a_send_mean(platform: SlackEmulator, fault: Fault, outcome: type[Any]) -> None:  # P43
+    async with connected(platform, answer_s=1.0 if fault is telegram.hangs else 20.0) as (transport, _):
+        platform.next["chat.postMessage"].append(fault)
+        try:
+            found: object = await transport.send(delivery(transport, "hello"))
+        except (Refused, Retry, Unknown) as error:
+            found = error
+        assert isinstance(found, outcome)
+        assert BOT_TOKEN not in str(found)
+
+
+async def test_an_unknown_outcome_of_which_nothing_can_be_asked_stays_unknown(platform: SlackEmulator) -> None:  # P43
+    async with connected(platform) as (transport, _):
+        platform.next["chat.postMessage"].append(slack.does_and_fails("fatal_error"))
+        platform.next["conversations.history"].append(telegram.drops)
+        with pytest.raises(Unknown):
+            await transport.send(delivery(transport, "hello"))
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+async def test_a_part_that_arrived_unseen_is_found_by_its_metadata(platform: SlackEmulator, in_thread: bool) -> None:  # P43
+    platform.page = 2
+    root = platform.say(f"{MENTION} x", channel=CLUB) if in_thread else None
+    text = "word " * 1500
+    async with connected(platform) as (transport, _):
+        whole = delivery(transport, text, CLUB if in_thread else HER, root)
+        assert len(whole.parts) == 2
+        assert await transport.find(whole) is None
+        whole = replace(whole, sent=(await transport.send(whole)).upto or 0)
+        platform.next["chat.postMessage"].append(telegram.does_and_drops)
+        with pytest.raises(Unknown):
+            await transport.send(whole)
+        for number in range(3):
+            platform.say(f"behind it {number}", channel=whole.address.chat, thread=root)
+        assert await transport.find(whole) == Sent(platform.messages[-1]["ts"], 2)
+        assert await transport.find(replace(whole, sent=0)) == Sent(platform.messages[-1]["ts"], 2)
+        assert await transport.find(replace(whole, id="other")) is None
+        assert await transport.find(replace(whole, sent=2)) is None
+
+
+async def test_nobody_listening_means_that_nothing_was_sent(platform: SlackEmulator) -> None:  # P43, BO-054
+    async with connected(platform) as (transport, _):
+        await platform.down()
+        with pytest.raises(Retry):
+            await transport.send(delivery(transport, "hello"))
+
+
+async def test_a_place_that_is_none_is_refused(platform: SlackEmulator) -> None:
+    async with connected(platform) as (transport, _):
+        with pytest.raises(Refused, match="channel's id"):
+            await transport.send(delivery(transport, "hello", "#general"))
+
+
+# Files -----------------------------------------------------------------------------------------------------------
+
+
+async def test_files_come_with_their_bytes(platform: SlackEmulator) -> None:
+    platform.files |= {
+        "F0PIC": {},
+        "F0GONE": {"url_private": "https://evil.example/x"},
+        "F0NEAR": {"url_private": "https://notslack.com/x"},
+    }
+    platform.contents["F0PIC"] = b"png" * 100_000
+    files = [
+        {"id": "F0PIC", "name": "a.png", "mimetype": "image/png", "size": 300_000},
+        {"id": "F0DOC", "mode": "external", "is_external": True, "name": "elsewhere"},
+        {"id": "F0OLD", "mode": "tombstone"},
+    ]
+    async with connected(platform) as (transport, inbox):
+        platform.say("look", subtype="file_share", files=files)
+        platform.say("", subtype="file_share", files=files[:1])
+        await inbox.until(lambda: len(inbox.rows) == 2)
+        picture = Attachment("a.png", "image/png", 300_000, "F0PIC")
+        assert [row.attachments for row in inbox.rows.values()] == [(picture,), (picture,)]
+        assert b"".join([piece async for piece in transport.fetch("F0PIC")]) == platform.contents["F0PIC"]
+        del platform.files["F0GONE"]["url_private"]
+        platform.files["F0GONE"]["url_private_download"] = "https://evil.example/x"
+        platform.files["F0NEAR"]["url_private_download"] = "https://files.slack.com.evil.example/x"
+        for ref in ("F0NONE", "F0GONE", "F0NEAR"):
+            with pytest.raises(LookupError):
+                [piece async for piece in transport.fetch(ref)]
+
+
+# Doctor and config -----------------------------------------------------------------------------------------------
+
+
+async def test_wrong_tokens_are_told_without_them(platform: SlackEmulator) -> None:
+    for key, words in (("bot_token", BAD_BOT), ("app_token", BAD_APP)):
+        inbox, more = Inbox(), {key: SecretStr(f"{'xoxb' if key == 'bot_token' else 'xapp'}-wrong")}
+        async with running(platform, inbox, answer_s=20.0, **more):
+            await inbox.until(lambda inbox=inbox: bool(inbox.reports))  # type: ignore[misc]
+        assert inbox.reports[0][1].startswith(words)
+        assert not any("wrong" in detail for _, detail in inbox.reports)
+
+
+async def test_without_a_way_in_it_says_so(platform: SlackEmulator) -> None:  # BO-066
+    inbox = Inbox()
+    async with running(platform, inbox, app_token=None):
+        await inbox.until(lambda: (False, REQUIRED) in inbox.reports)
+
+
+async def test_the_doctor_asks_slack(platform: SlackEmulator) -> None:
+    async def found(**more: Any) -> list[tuple[str, bool]]:
+        assert plugin.examine is not None
+        return [(each.text, each.serious) for each in await plugin.examine("slack", settings(platform, **more))]
+
+    assert await found() == []
+    assert await found(app_token=None) == [(REQUIRED, True)]
+    assert await found(app_token=None, signing_secret=SecretStr(SECRET)) == []
+    ((text, _),) = await found(bot_token=SecretStr("xoxb-wrong"))
+    assert text.startswith(BAD_BOT)
+    ((text, _),) = await found(app_token=SecretStr("xapp-wrong"))
+    assert text.startswith(BAD_APP)
+    platform.scopes -= {"im:history", "files:read"}
+    (history, files) = await found()
+    assert ("im:history" in history[0], history[1], "files:read" in files[0], files[1]) == (True, True, True, False)
+    await platform.down()
+    ((text, _),) = await found()
+    assert "no connection to Slack" in text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"bot_token": SecretStr("xapp-1")},
+        {"app_token": SecretStr("xoxb-1")},
+        {"bot_token": SecretStr("xoxb-a\nb")},
+        {"signing_secret": SecretStr("a b")},
+        {"base_url": "ftp://x"},
+        {"groups": "some"},
+        {"prefix": ""},
+    ],
+)
+async def test_settings_that_cannot_be_are_errors(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Settings(**wrong)

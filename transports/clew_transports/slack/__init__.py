@@ -1,0 +1,1 @@
+"""Slack, by Socket Mode or the Events API."""
