@@ -11,6 +11,7 @@ from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.platforms import NUMBERS, Platform
+from tests.integration.platforms.discord import Discord
 from tests.integration.platforms.matrix import Matrix
 from tests.integration.platforms.mqtt import Mqtt
 from tests.integration.platforms.ntfy import Ntfy
@@ -27,6 +28,7 @@ from tests.servers import Mosquitto
 pytestmark = [pytest.mark.asyncio, pytest.mark.mosquitto]
 
 KINDS = (
+    Discord,
     Matrix,
     Mqtt,
     Ntfy,

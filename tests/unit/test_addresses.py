@@ -4,6 +4,7 @@ import pytest
 
 from clew.transport import Address, Capabilities
 from clew.web.transport import LookIn
+from clew_transports.discord.transport import DiscordTransport
 from clew_transports.matrix.transport import MatrixTransport
 from clew_transports.mqtt.transport import MqttTransport
 from clew_transports.slack.transport import SlackTransport
@@ -11,6 +12,7 @@ from clew_transports.telegram.transport import TelegramTransport
 
 _CAN: dict[str, Capabilities] = {
     "matrix": MatrixTransport.capabilities,
+    "discord": DiscordTransport.capabilities,
     "mqtt": MqttTransport.capabilities,
     "telegram": TelegramTransport.capabilities,
     "slack": SlackTransport.capabilities,
@@ -37,6 +39,8 @@ def unreachable(text: str) -> str:
         "matrix:@ada:example.org",
         "matrix:!a b:example.org",
         "matrix:!a:example.org/7",
+        "discord:general",
+        "discord:1/2",
         "telegram:ada",
         "telegram:1/x",
         "telegram:١",
@@ -63,6 +67,7 @@ def test_what_can_never_be_sent_to_is_known_beforehand(text: str) -> None:  # P4
         "telegram:-100123/7",
         "slack:D024BE91L",
         "slack:C024BE91L/1700000000.000100",
+        "discord:112233445566778899",
         "web:local",
         "web:a.b-c_1",
         "terminal:ada+x",

@@ -1,0 +1,659 @@
+"""The Discord transport against the emulated gateway and HTTP API, with a host that remembers."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from pydantic import SecretStr, ValidationError
+
+from clew.transport import Address, Attachment, Delivery, Preview, Refused, Retry, Sent, Typing, Unknown
+from clew_transports.discord.events import READABLE
+from clew_transports.discord.gateway import FATAL
+from clew_transports.discord.place import Place
+from clew_transports.discord.transport import DiscordTransport, Settings, plugin
+from tests.emulators import discord
+from tests.emulators.discord import BOT, CHANNEL, OTHER_CHANNEL, THREAD, TOKEN, DiscordEmulator, person, private
+from tests.integration.mqtt_harness import Inbox
+
+pytestmark = pytest.mark.asyncio
+
+ADA, BOB = person(11), person(12, "bob", global_name="Bob Bo")
+HOME = private(11)
+ME = f"<@{BOT['id']}>"
+
+
+@pytest_asyncio.fixture
+async def platform() -> AsyncIterator[DiscordEmulator]:
+    async with DiscordEmulator() as emulator:
+        emulator.gateway.beat_s = 0.05
+        yield emulator
+
+
+@contextlib.asynccontextmanager
+async def running(
+    platform: DiscordEmulator, inbox: Inbox, *, answer_s: float = 20.0, fatal_pause: float = 0.05, **more: Any
+) -> AsyncIterator[DiscordTransport]:
+    settings = Settings(token=SecretStr(more.pop("token", TOKEN)), base_url=platform.base, **more)
+    transport = DiscordTransport("discord", settings, first_pause=0.02, fatal_pause=fatal_pause, answer_s=answer_s)
+    task = asyncio.create_task(transport.run(inbox))
+    try:
+        yield transport
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+@contextlib.asynccontextmanager
+async def connected(platform: DiscordEmulator, inbox: Inbox | None = None, **more: Any) -> AsyncIterator[tuple[DiscordTransport, Inbox]]:
+    """A transport whose greeting is stored, as its heartbeats say."""
+    inbox = inbox or Inbox()
+    platform.gateway.beats.clear()
+    async with running(platform, inbox, **more) as transport:
+        await platform.until(lambda: platform.gateway.ready)
+        yield transport, inbox
+
+
+def delivery(transport: DiscordTransport, text: str, chat: str = HOME, **more: Any) -> Delivery:
+    return Delivery(more.pop("id", "k3v9"), Address("discord", chat), text, tuple(transport.parts(text)), 1.0, **more)
+
+
+async def sent(transport: DiscordTransport, whole: Delivery) -> Delivery:
+    """Sends part after part, as the host does."""
+    while whole.sent < len(whole.parts):
+        upto = (await transport.send(whole)).upto
+        assert upto == whole.sent + 1
+        whole = replace(whole, sent=upto)
+    return whole
+
+
+# In --------------------------------------------------------------------------------------------------------------
+
+
+async def test_messages_come_with_all_that_is_known_of_them(platform: DiscordEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        said = platform.say("hello", BOB)
+        await inbox.until(lambda: bool(inbox.rows))
+        (row,) = inbox.rows.values()
+        assert (row.external_id, str(row.address)) == (f"discord/424242/{said['id']}", f"discord:{private(12)}")
+        assert (row.identity, row.sender_name, row.direct, row.client_id) == ("discord:12", "Bob Bo", True, said["id"])
+        (hello,) = platform.gateway.identified
+        assert hello["intents"] == 1 | 1 << 9 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 15
+
+
+async def test_nothing_counts_as_read_before_it_is_stored(platform: DiscordEmulator) -> None:  # P42
+    async with connected(platform) as (_, inbox):
+        inbox.stuck = True
+        before = max(number or 0 for number in platform.gateway.beats)
+        platform.say("hello")
+        await inbox.until(lambda: any(batch for batch in inbox.batches))
+        beats = len(platform.gateway.beats)
+        await platform.until(lambda: len(platform.gateway.beats) > beats + 2)
+        assert max(number or 0 for number in platform.gateway.beats) == before
+    inbox.stuck = False
+    async with connected(platform, inbox):
+        await inbox.until(lambda: inbox.texts == ["hello"])
+        assert platform.gateway.resumed[-1]["seq"] <= before
+        assert len(platform.gateway.identified) == 1
+
+
+async def test_a_restart_goes_on_with_the_session_where_it_was_left(platform: DiscordEmulator) -> None:  # P42 P48, BO-047
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: bool(inbox.rows))
+    await platform.until(lambda: bool(platform.gateway.codes))
+    assert platform.gateway.codes == [4000]  # behind 1000 the session would be gone
+    platform.say("two")
+    platform.say("three", BOB)
+    async with connected(platform, inbox):
+        await inbox.until(lambda: inbox.texts == ["one", "two", "three"])
+    (resumed,) = platform.gateway.resumed
+    assert resumed["path"] == "/resume"
+    assert (len(platform.gateway.identified), inbox.duplicates) == (1, [])
+    assert not [call for call, _ in platform.calls if call == "GET messages"]
+
+
+async def test_what_a_lost_session_did_not_tell_is_asked_for(platform: DiscordEmulator) -> None:  # P42 P48
+    async with connected(platform, prefix="!") as (_, inbox):
+        platform.say("one")
+        platform.say(f"{ME} a thread", BOB, THREAD)
+        await inbox.until(lambda: len(inbox.rows) == 2)
+    platform.gateway.forget()
+    for number in range(250):
+        platform.say(f"missed {number}")
+    platform.say(f"{ME} in the thread", BOB, THREAD)
+    platform.say("just talk", BOB, CHANNEL)
+    platform.say("! in a channel that was never met", BOB, OTHER_CHANNEL)
+    async with connected(platform, inbox, prefix="!"):
+        await inbox.until(lambda: len(inbox.rows) == 254)
+        platform.say("live again")
+        await inbox.until(lambda: inbox.texts[-1:] == ["live again"])
+    direct = [row.text for row in inbox.rows.values() if row.direct]
+    assert direct == ["one", *(f"missed {number}" for number in range(250)), "live again"]
+    others = [(row.text, str(row.address)) for row in inbox.rows.values() if not row.direct][1:]
+    assert sorted(others) == [
+        ("in a channel that was never met", f"discord:{OTHER_CHANNEL}"),
+        ("in the thread", f"discord:{THREAD}"),
+    ]
+    assert len(platform.gateway.identified) == 2
+
+
+async def test_a_kill_while_what_was_missed_is_asked_for_loses_nothing(platform: DiscordEmulator) -> None:  # P42 P48
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: bool(inbox.rows))
+    platform.gateway.forget()
+    for number in range(3):
+        platform.say(f"private {number}")
+        platform.say(f"{ME} shared {number}", BOB, CHANNEL)
+    for stuck_at in ("private 0", "shared 0"):
+        platform.gateway.forget()
+        gate = Inbox()
+        gate.rows, gate.stored_cursor = dict(inbox.rows), inbox.stored_cursor
+        if stuck_at == "private 0":
+            gate.stuck = True
+        async with running(platform, gate):
+            await gate.until(lambda: any(each.text == stuck_at for batch in gate.batches for each in batch))  # noqa: B023
+            gate.stuck = True
+        inbox.rows, inbox.stored_cursor = gate.rows, gate.stored_cursor
+    platform.gateway.forget()
+    async with connected(platform, inbox):
+        await inbox.until(lambda: len(inbox.rows) == 7)
+    assert sorted(inbox.texts) == sorted(["one", *(f"{where} {number}" for where in ("private", "shared") for number in range(3))])
+
+
+async def test_the_first_start_asks_for_nothing_old(platform: DiscordEmulator) -> None:
+    platform.say("of last year", channel=CHANNEL)
+    async with connected(platform) as (_, inbox):
+        platform.say("new")
+        await inbox.until(lambda: inbox.texts == ["new"])
+    assert not [call for call, _ in platform.calls if call == "GET messages"]
+
+
+async def test_another_bot_has_no_past(platform: DiscordEmulator) -> None:
+    inbox = Inbox()
+    inbox.stored_cursor = str(Place("777", floor=1, directs=(HOME,)))
+    platform.say("to another bot")
+    async with connected(platform, inbox):
+        platform.say("new")
+        await inbox.until(lambda: inbox.texts == ["new"])
+
+
+async def test_history_that_cannot_be_had_at_once_is_asked_for_again(platform: DiscordEmulator) -> None:  # P42
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: bool(inbox.rows))
+    platform.gateway.forget()
+    platform.say("missed")
+    platform.next["GET messages"].extend([discord.answers(502), discord.drops, discord.answers(503), discord.too_many(0.01)])
+    async with connected(platform, inbox):
+        await inbox.until(lambda: inbox.texts == ["one", "missed"])
+
+
+async def test_a_channel_whose_history_is_closed_holds_nothing_up(platform: DiscordEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: bool(inbox.rows))
+    platform.gateway.forget()
+    platform.closed.add(CHANNEL)
+    platform.say(f"{ME} closed", BOB, CHANNEL)
+    platform.say(f"{ME} open", BOB, OTHER_CHANNEL)
+    async with connected(platform, inbox):
+        await inbox.until(lambda: inbox.texts == ["one", "open"])
+
+
+async def test_its_own_words_other_bots_webhooks_and_notices_are_ignored(platform: DiscordEmulator) -> None:  # BO-072, BO-074
+    async with connected(platform, groups="all") as (transport, inbox):
+        await sent(transport, delivery(transport, "my own words"))
+        platform.say("I am a bot", person(77, "other", bot=True), HOME)
+        platform.say("a webhook speaks", person(78), CHANNEL, webhook_id="78")
+        platform.say("joined", BOB, CHANNEL, type=7)
+        platform.say("", ADA)
+        platform.say("a person")
+        await inbox.until(lambda: inbox.texts == ["a person"])
+        assert len(inbox.rows) == 1
+
+
+async def test_of_a_server_only_what_speaks_to_the_bot_is_taken(platform: DiscordEmulator) -> None:  # BO-069, BO-070
+    bots, other = {"author": BOT, "id": "5"}, {"author": BOB, "id": "6"}
+    async with connected(platform, prefix="!") as (_, inbox):
+        for text, more in (
+            ("lunch?", {}),
+            ("@everyone lunch", {}),
+            ("@here lunch", {}),
+            ("<@&424242> a role", {}),
+            ("/new", {}),
+            ("<@13> hello", {}),
+            ("no", {"type": 19, "referenced_message": other, "message_reference": {"message_id": "6"}}),
+            ("gone", {"type": 19, "referenced_message": None, "message_reference": {"message_id": "7"}}),
+            (f"{ME}, what is 2+2, <@13>? <:smile:123> <#9100>", {}),
+            (f"hey <@!{BOT['id']}>", {}),
+            ("yes", {"type": 19, "referenced_message": bots, "message_reference": {"message_id": "5"}}),
+            ("!status", {}),
+            (f"{ME} /new", {}),
+        ):
+            platform.say(text, BOB, CHANNEL, **more)
+        await inbox.until(lambda: len(inbox.rows) == 5)
+        assert inbox.texts == ["what is 2+2, @user13? :smile: <#9100>", "hey @Clew", "yes", "status", "/new"]
+        row = list(inbox.rows.values())[2]
+        assert (row.direct, row.sender, row.reply_to, str(row.address)) == (False, "12", "5", f"discord:{CHANNEL}")
+
+
+async def test_all_of_a_server_is_taken_where_the_config_says_so(platform: DiscordEmulator) -> None:
+    async with connected(platform, groups="all") as (_, inbox):
+        platform.say("lunch?", BOB, CHANNEL)
+        await inbox.until(lambda: inbox.texts == ["lunch?"])
+
+
+async def test_a_group_of_friends_is_no_private_chat(platform: DiscordEmulator) -> None:  # BO-071
+    async with connected(platform) as (_, inbox):
+        platform.say("not to you", BOB, "5000999", channel_type=3)
+        platform.say("to you", BOB, channel_type=1)
+        await inbox.until(lambda: inbox.texts == ["to you"])
+
+
+async def test_threads_are_chats_of_their_own(platform: DiscordEmulator) -> None:
+    async with connected(platform) as (transport, inbox):
+        platform.say(f"{ME} a", ADA, CHANNEL)
+        platform.say(f"{ME} b", ADA, THREAD)
+        await inbox.until(lambda: len(inbox.rows) == 2)
+        assert [str(row.address) for row in inbox.rows.values()] == [f"discord:{CHANNEL}", f"discord:{THREAD}"]
+        await sent(transport, delivery(transport, "hi", THREAD))
+        assert platform.texts(THREAD) == ["hi"]
+
+
+async def test_an_edit_names_what_it_changes_and_updates_by_discord_are_none(platform: DiscordEmulator) -> None:  # BO-075, BO-076
+    async with connected(platform) as (_, inbox):
+        said = platform.say("helo https://e.org")
+        platform.update(id=said["id"], channel_id=HOME, embeds=[{}])
+        platform.update(**{**said, "embeds": [{}]})
+        platform.edit(said, "hello")
+        platform.update(**{**said, "edited_timestamp": "2027-01-15T08:00:01.766000+00:00", "embeds": [{}]})
+        platform.edit(said, "hello!", "2027-01-15T08:00:02+00:00")
+        platform.say("behind it")
+        await inbox.until(lambda: inbox.texts[-1:] == ["behind it"])
+        first, *edits, _ = inbox.rows.values()
+        assert [(each.kind, each.text, each.edits) for each in edits] == [
+            ("edit", "hello", first.external_id),
+            ("edit", "hello!", first.external_id),
+        ]
+
+
+async def test_an_emoji_on_a_message_of_the_bot_comes_as_a_reaction(platform: DiscordEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        platform.react("55", "👍")
+        platform.react("56", "👎", BOB, CHANNEL, message_author_id=BOT["id"])
+        platform.react("57", "👍", BOB, CHANNEL, message_author_id="11")
+        platform.react("58", "👍", BOT, CHANNEL)
+        platform.react("59", "👍", person(77, bot=True), CHANNEL)
+        platform.react("60", "custom", emoji={"id": "5", "name": "custom"})
+        platform.say("behind it")
+        await inbox.until(lambda: inbox.texts[-1:] == ["behind it"])
+        mine, servers, _ = inbox.rows.values()
+        assert (mine.kind, mine.text, mine.reply_to, mine.direct, str(mine.address)) == ("reaction", "👍", "55", True, f"discord:{HOME}")
+        assert (servers.text, servers.reply_to, servers.direct, servers.sender) == ("👎", "56", False, "12")
+
+
+async def test_files_come_with_their_bytes_and_other_things_are_named(platform: DiscordEmulator) -> None:
+    platform.files["a.pdf"] = b"%PDF" * 100_000
+    async with connected(platform) as (transport, inbox):
+        file = {"id": "71", "filename": "a.pdf", "content_type": "application/pdf", "size": 400_000, "url": f"{platform.url}/files/a.pdf"}
+        said = platform.say("", attachments=[file])
+        platform.say("", sticker_items=[{"id": "1", "name": "wave", "format_type": 1}])
+        forwarded: dict[str, Any] = {
+            "message_reference": {"type": 1, "message_id": "9"},
+            "message_snapshots": [{"message": {"content": "old\nwords"}}],
+        }
+        platform.say("", **forwarded)
+        await inbox.until(lambda: len(inbox.rows) == 3)
+        document, sticker, passed_on = inbox.rows.values()
+        ref = f"{HOME}/{said['id']}/71"
+        assert document.attachments == (Attachment("a.pdf", "application/pdf", 400_000, ref),)
+        assert sticker.refused == READABLE
+        assert passed_on.text == "Forwarded:\n> old\n> words"
+        assert b"".join([piece async for piece in transport.fetch(ref)]) == platform.files["a.pdf"]
+        for gone in (f"{HOME}/{said['id']}/72", f"{HOME}/1/71", "x", "1/2/x/y"):
+            with pytest.raises(LookupError):
+                [piece async for piece in transport.fetch(gone)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("MESSAGE_CREATE", {}),
+        ("MESSAGE_CREATE", {"id": "x", "author": {"id": "y", "bot": True}, "type": 0}),
+        ("MESSAGE_CREATE", {"id": "1", "channel_id": "2", "author": {"id": "3"}, "type": 0, "content": "x", "timestamp": "yesterday"}),
+        ("MESSAGE_UPDATE", {"edited_timestamp": 5, "author": 7}),
+        ("MESSAGE_REACTION_ADD", {"emoji": None}),
+        ("GUILD_CREATE", {"id": None, "channels": 5}),
+        ("GUILD_DELETE", {"id": [1]}),
+        ("MESSAGE_NEW_FASHION", {"a": [1]}),
+    ],
+)
+async def test_an_event_of_another_shape_is_passed_over(platform: DiscordEmulator, kind: str, told: dict[str, Any]) -> None:  # BO-076
+    async with connected(platform) as (_, inbox):
+        platform.gateway.dispatch(kind, told)
+        platform.say("after it")
+        await inbox.until(lambda: inbox.texts == ["after it"])
+
+
+# Connection ------------------------------------------------------------------------------------------------------
+
+
+async def test_heartbeats_go_on_and_one_that_is_asked_for_comes_at_once(platform: DiscordEmulator) -> None:
+    platform.gateway.beat_s = 30.0
+    async with running(platform, Inbox()):
+        await platform.until(lambda: bool(platform.gateway.identified))
+        beats = len(platform.gateway.beats)
+        platform.gateway.ask_for_beat()
+        await platform.until(lambda: len(platform.gateway.beats) > beats)
+
+
+async def test_a_connection_that_answers_no_heartbeat_is_renewed(platform: DiscordEmulator) -> None:  # P48, BO-091
+    async with connected(platform) as (_, inbox):
+        platform.gateway.deaf = True
+        await inbox.until(lambda: (False, "Discord answered no heartbeat") in inbox.reports)
+        platform.gateway.deaf = False
+        platform.say("meanwhile")
+        await inbox.until(lambda: inbox.texts == ["meanwhile"] and inbox.up)
+        assert 4000 in platform.gateway.codes
+        assert platform.gateway.resumed
+        assert len(platform.gateway.identified) == 1
+
+
+@pytest.mark.parametrize("how", ["reconnect", "invalid but resumable", "drop", "close 4000", "close 4008", "nonsense", "no JSON"])
+async def test_a_session_goes_on_behind_a_connection_that_ended(platform: DiscordEmulator, how: str) -> None:  # P42 P48
+    async with connected(platform) as (_, inbox):
+        match how:
+            case "reconnect":
+                platform.gateway.reconnect()
+            case "invalid but resumable":
+                platform.gateway.invalidate(resumable=True)
+            case "drop":
+                platform.gateway.drop()
+            case "nonsense":
+                platform.gateway.say('{"op": 0, "s": "x"}')
+            case "no JSON":
+                platform.gateway.say("{" * 1000)
+            case _:
+                platform.gateway.close(int(how.split()[1]))
+        await inbox.until(lambda: not inbox.up)
+        platform.say("meanwhile")
+        await inbox.until(lambda: inbox.up and inbox.texts == ["meanwhile"])
+        assert (len(platform.gateway.identified), len(platform.gateway.resumed)) == (1, 1)
+
+
+@pytest.mark.parametrize("how", ["invalid", "close 4007", "close 4009"])
+async def test_a_session_that_is_over_is_begun_anew_and_nothing_is_missed(platform: DiscordEmulator, how: str) -> None:  # P42 P48
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: bool(inbox.rows))
+        if how == "invalid":
+            platform.gateway.invalidate(resumable=False)
+        else:
+            platform.gateway.close(int(how.split()[1]))
+            platform.gateway.forget()
+        platform.say("meanwhile")
+        await inbox.until(lambda: inbox.up and inbox.texts == ["one", "meanwhile"])
+        assert len(platform.gateway.identified) == 2
+
+
+async def test_a_platform_that_is_down_is_told_and_met_again(platform: DiscordEmulator) -> None:  # P48
+    async with connected(platform) as (_, inbox):
+        await platform.down()
+        await inbox.until(lambda: not inbox.up)
+        platform.say("said meanwhile")
+        await platform.up()
+        await inbox.until(lambda: inbox.up and inbox.texts == ["said meanwhile"])
+
+
+@pytest.mark.parametrize("code", [4004, 4010, 4011, 4012, 4013, 4014])
+async def test_what_discord_does_not_want_to_see_again_is_told_and_left_alone(platform: DiscordEmulator, code: int) -> None:
+    async with connected(platform, fatal_pause=3600.0) as (_, inbox):
+        seen = len(platform.calls)
+        platform.gateway.close(code)
+        await inbox.until(lambda: inbox.reports[-1] == (False, FATAL[code]))
+        assert (len(platform.gateway.identified), len(platform.calls), platform.gateway.connections) == (1, seen, [])
+
+
+async def test_an_intent_that_is_off_is_told_and_looked_for_again(platform: DiscordEmulator) -> None:
+    platform.gateway.allowed = 0
+    inbox = Inbox()
+    async with running(platform, inbox):
+        await inbox.until(lambda: (False, FATAL[4014]) in inbox.reports)
+        platform.gateway.allowed = 1 << 15
+        await inbox.until(lambda: inbox.up)
+
+
+async def test_a_wrong_token_is_told_without_the_token(platform: DiscordEmulator) -> None:
+    inbox = Inbox()
+    async with running(platform, inbox, token="MTIzNDU2Nzg5.wrong.wrong-wrong-wrong", fatal_pause=3600.0):
+        await inbox.until(lambda: (False, FATAL[4004]) in inbox.reports)
+    assert not any("wrong" in detail for _, detail in inbox.reports)
+    assert len(platform.calls) == 1
+
+
+async def test_no_session_is_begun_where_none_may_be(platform: DiscordEmulator) -> None:
+    platform.sessions_left = 0
+    inbox = Inbox()
+    async with running(platform, inbox):
+        await inbox.until(lambda: any("no further sessions" in detail for _, detail in inbox.reports))
+    assert platform.gateway.identified == []
+
+
+# Out -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_reply_is_rendered_and_split_by_what_discord_counts(platform: DiscordEmulator) -> None:  # P43, BO-055, BO-061
+    code = "\n".join(f"print({number:03})  # *<&>*" for number in range(150))
+    text = f"**Look** [here](https://e.org):\n\n```python\n{code}\n```\n\n- א שלום\n- 你好。\n" + "Sentence 😀. " * 300 + "!|-" * 900
+    async with connected(platform) as (transport, _):
+        whole = await sent(transport, delivery(transport, text))
+        assert len(platform.sent) == len(whole.parts) > 5
+        shown = "".join(platform.texts())
+        for number in range(150):
+            assert shown.count(f"print({number:03})  # *<&>*") == 1
+        assert shown.count("😀") == 300
+        assert shown.count("!\\|-") == 900
+        fences = [each for each in platform.texts() if "print(" in each]
+        assert len(fences) > 1
+        assert all(each.count("```") == 2 and "```python\n" in each for each in fences)
+        assert all(each["flags"] == 4 for each in platform.sent)
+
+
+async def test_nobody_is_notified_by_what_the_model_says(platform: DiscordEmulator) -> None:  # BO-125
+    async with connected(platform) as (transport, _):
+        await sent(transport, delivery(transport, "@everyone <@&1> <@11> <!channel> @room", CHANNEL))
+        assert platform.pinged == []
+        assert platform.texts() == ["@everyone \\<@&1> \\<@11> \\<!channel> @room"]
+
+
+async def test_a_reply_in_a_server_is_one_to_the_question(platform: DiscordEmulator) -> None:
+    async with connected(platform) as (transport, inbox):
+        asked = platform.say(f"{ME} why?", BOB, CHANNEL)
+        gone = platform.say(f"{ME} never mind", BOB, CHANNEL)
+        platform.say("why?")
+        await inbox.until(lambda: len(inbox.rows) == 3)
+        platform.messages[CHANNEL].remove(gone)
+        for row, id in zip(inbox.rows.values(), ("a", "b", "c"), strict=True):
+            answer = Delivery(id, row.address, "so", tuple(transport.parts("so")), 1.0, in_reply_to=row.client_id, context=row.context)
+            await sent(transport, answer)
+        references = [each.get("message_reference", {}).get("message_id") for each in platform.sent]
+        assert references == [asked["id"], None, None]
+
+
+async def test_where_the_history_may_not_be_read_a_reply_names_no_question(platform: DiscordEmulator) -> None:
+    platform.no_history.add(CHANNEL)
+    async with connected(platform) as (transport, _):
+        await sent(transport, delivery(transport, "so", CHANNEL, in_reply_to="5", context={"server": "1"}))
+        assert platform.texts(CHANNEL) == ["so"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [
+        (discord.refuses(403, 50007, "Cannot send messages to this user"), Refused),
+        (discord.refuses(404, 10003, "Unknown Channel"), Refused),
+        (discord.refuses(400, 50035, "Invalid Form Body"), Refused),
+        (discord.refuses(401, 0, "401: Unauthorized"), Retry),
+        (discord.answers(403, "<html>Cloudflare</html>"), Retry),
+        (discord.answers(429, "error code: 1015", Retry_After="7"), Retry),
+        (discord.answers(301, Location="https://elsewhere.example/"), Retry),
+        (discord.answers(502), Retry),
+        (discord.answers(503), Retry),
+        (discord.answers(500), Unknown),
+        (discord.answers(504), Unknown),
+        (discord.answers(524), Unknown),
+        (discord.answers(200), Unknown),
+        (discord.drops, Unknown),
+        (discord.does_and_drops, Unknown),
+        (discord.hangs, Unknown),
+    ],
+)
+async def test_what_failures_of_a_send_mean(platform: DiscordEmulator, fault: discord.Fault, outcome: type[Exception]) -> None:  # P43
+    async with connected(platform, answer_s=1.0 if fault is discord.hangs else 20.0) as (transport, _):
+        platform.next["POST messages"].append(fault)
+        with pytest.raises(outcome) as caught:
+            await transport.send(delivery(transport, "hello"))
+        assert TOKEN not in str(caught.value)
+
+
+async def test_nobody_listening_means_that_nothing_was_sent(platform: DiscordEmulator) -> None:  # P43, BO-054
+    async with connected(platform) as (transport, _):
+        await platform.down()
+        with pytest.raises(Retry):
+            await transport.send(delivery(transport, "hello"))
+
+
+async def test_a_part_that_may_have_been_sent_is_sent_once(platform: DiscordEmulator) -> None:  # P43
+    async with connected(platform) as (transport, _):
+        platform.next["POST messages"].append(discord.does_and_drops)
+        answer = delivery(transport, "hello")
+        with pytest.raises(Unknown):
+            await transport.send(answer)
+        assert await transport.send(answer) == Sent(platform.sent[0]["id"], 1)
+        assert platform.texts() == ["hello"]
+
+
+async def test_a_part_is_looked_for_where_discord_has_forgotten_its_nonce(platform: DiscordEmulator) -> None:  # P43
+    async with connected(platform) as (transport, _):
+        await sent(transport, delivery(transport, "hello", id="earlier"))
+        platform.say("hello", ADA)
+        platform.next["POST messages"].extend([discord.drops, discord.does_and_drops])
+        answer = delivery(transport, "hello")
+        with pytest.raises(Unknown):
+            await transport.send(answer)
+        platform.forget_nonces()
+        assert await transport.find(answer) is None
+        with pytest.raises(Unknown):
+            await transport.send(answer)
+        platform.forget_nonces()
+        assert await transport.find(answer) == Sent(platform.sent[1]["id"], 1)
+        platform.next["GET messages"].append(discord.answers(502))
+        with pytest.raises(Retry):
+            await transport.find(answer)
+
+
+async def test_a_429_is_kept_for_its_chat_and_not_for_others(platform: DiscordEmulator) -> None:  # BO-064
+    async with connected(platform) as (transport, _):
+        platform.next["POST messages"].append(discord.too_many(40))
+        with pytest.raises(Retry) as caught:
+            await transport.send(delivery(transport, "hello"))
+        assert caught.value.after == 40
+        calls = len(platform.calls)
+        with pytest.raises(Retry) as caught:
+            await transport.send(delivery(transport, "hello"))
+        assert 0 < (caught.value.after or 0) <= 40
+        assert len(platform.calls) == calls
+        await sent(transport, delivery(transport, "to another", private(12)))
+        assert platform.texts() == ["to another"]
+
+
+async def test_a_429_for_all_calls_is_kept_for_all(platform: DiscordEmulator) -> None:  # BO-064
+    async with connected(platform) as (transport, _):
+        platform.next["POST messages"].append(discord.too_many(40, everywhere=True))
+        with pytest.raises(Retry):
+            await transport.send(delivery(transport, "hello"))
+        calls = len(platform.calls)
+        with pytest.raises(Retry):
+            await transport.send(delivery(transport, "hello", private(12)))
+        assert len(platform.calls) == calls
+
+
+async def test_calls_wait_for_their_bucket_instead_of_breaking_it(platform: DiscordEmulator) -> None:  # BO-064
+    platform.limits["POST messages"] = (2, 0.3)
+    async with connected(platform) as (transport, _):
+        for number in range(7):
+            await sent(transport, delivery(transport, f"{number}", id=f"d{number}"))
+        chats = [private(20 + number) for number in range(60)]
+        await asyncio.gather(*(sent(transport, delivery(transport, chat, chat, id=chat)) for chat in chats))
+        assert platform.texts()[:7] == [f"{number}" for number in range(7)]
+        assert sorted(platform.texts()[7:]) == sorted(chats)
+        assert platform.refusals == 0
+
+
+# Hints and the doctor --------------------------------------------------------------------------------------------
+
+
+async def test_typing_is_shown_at_its_rate_and_fails_nothing(platform: DiscordEmulator) -> None:  # BO-065
+    async with connected(platform) as (transport, _):
+        for _ in range(20):
+            await transport.hint(Address("discord", HOME), Typing())
+            await transport.hint(Address("discord", HOME), Preview("turn1", "half", "half"))
+        await platform.until(lambda: platform.typing == [HOME])
+        for number, fault in enumerate([discord.too_many(5), discord.drops, discord.answers(502), discord.refuses(403, 50013, "no")]):
+            platform.next["POST typing"].append(fault)
+            await transport.hint(Address("discord", private(20 + number)), Typing())
+        await platform.until(lambda: not platform.next["POST typing"])
+        await sent(transport, delivery(transport, "the reply"))
+        assert (platform.texts(), platform.typing) == (["the reply"], [HOME])
+
+
+async def test_the_doctor_asks_discord(platform: DiscordEmulator) -> None:
+    async def found(token: str = TOKEN) -> list[str]:
+        assert plugin.examine is not None
+        return [each.text for each in await plugin.examine("discord", Settings(base_url=platform.base, token=SecretStr(token)))]
+
+    assert await found() == []
+    assert await found("MTIzNDU2Nzg5.wrong.wrong-wrong-wrong") == [FATAL[4004]]
+    platform.flags = 0
+    assert await found() == [FATAL[4014]]
+    platform.flags, platform.permissions = 1 << 18, 1 << 10
+    assert await found() == [
+        "in the server 'The Server' the bot may not: Send Messages, Read Message History, Send Messages in Threads",
+    ]
+    platform.permissions = 1 << 3
+    assert await found() == []
+    platform.in_server = False
+    assert await found() == ["the bot is in no server: nobody can write to it"]
+    platform.sessions_left = 0
+    assert "no further sessions" in (await found())[0]
+    await platform.down()
+    (silent,) = await found()
+    assert "no connection to Discord" in silent
+
+
+async def test_clew_doctor_shows_what_discord_says(platform: DiscordEmulator, tmp_path: Path) -> None:
+    platform.flags = 0
+    values = {"data_dir": str(tmp_path / "data"), "transports": {"discord": {"token": TOKEN, "base_url": platform.base}}}
+    (tmp_path / "clew.yaml").write_text(json.dumps(values))
+    process = await asyncio.create_subprocess_exec(
+        *(str(Path(sys.executable).with_name("clew")), "doctor", "--config", str(tmp_path / "clew.yaml")), stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    assert f"discord: {FATAL[4014]}" in said.decode()
+    assert TOKEN not in said.decode()
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize("settings", [{"token": SecretStr("Bot abc")}, {"base_url": "ftp://x"}, {"groups": "some"}, {"prefix": ""}])
+async def test_settings_that_cannot_be_are_errors(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Settings(**settings)

@@ -1,0 +1,183 @@
+"""Discord's events as messages. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from clew.transport import Address, Attachment, Inbound
+
+SERVER = "server"
+"""Key of `Inbound.context`: set where the message is not in a private chat, and a reply names it."""
+
+READABLE = "I can read text, pictures and files, and this is something else."
+_UNREADABLE = ("sticker_items", "poll")
+_PRIVATE = 1
+"""The type of a private chat; groups of friends have another one."""
+_SAID = frozenset({0, 19})
+"""Types of messages that people write: by themselves, and as a reply. The others tell of joins, pins and the like."""
+_FORWARD = 1
+"""The type of a `message_reference` to a message that is passed on."""
+_VOICE = 1 << 13
+_EMOJI = re.compile(r"<a?(:[A-Za-z0-9_]{2,32}:)[0-9]{1,20}>")
+
+Groups = Literal["mention", "all"]
+
+
+class Malformed(ValueError):
+    """An event that is none of the documented shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads events for the transport `name`, whose bot has the id `bot`. groups, prefix: which lines of servers are meant for it."""
+
+    name: str
+    bot: str
+    groups: Groups = "mention"
+    prefix: str | None = None
+
+    def read(self, kind: str, event: Any) -> list[Inbound]:
+        """The messages in an event of the gateway that are for clew. Raises Malformed."""
+        try:
+            match kind:
+                case "MESSAGE_CREATE":
+                    return self._message(event, "guild_id" in event)
+                case "MESSAGE_UPDATE":
+                    return self._edit(event)
+                case "MESSAGE_REACTION_ADD":
+                    return self._reaction(event)
+            return []
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            raise Malformed(f"a {kind} of another shape than Discord documents") from None
+
+    def missed(self, message: Any, server: bool) -> list[Inbound]:
+        """The message of a channel's history that is for clew; `server`: the channel is one of a server. Raises Malformed."""
+        try:
+            return self._message(message, server)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            raise Malformed("a message of another shape than Discord documents") from None
+
+    def _edit(self, event: Mapping[str, Any]) -> list[Inbound]:
+        """Discord updates messages by itself too, to show what is behind their links; a person's edit has a time."""
+        edited = event.get("edited_timestamp")
+        if not edited or "author" not in event:
+            return []
+        # The update that shows the links of an edit has the same time, but for the digits behind its milliseconds.
+        return self._message(event, "guild_id" in event, edit=f"e{int(_time(edited) * 1000)}")
+
+    def _reaction(self, event: Mapping[str, Any]) -> list[Inbound]:
+        emoji, user, author = event["emoji"], str(int(event["user_id"])), event.get("message_author_id", self.bot)
+        member = event.get("member") or {}
+        if emoji.get("id") or user == self.bot or str(author) != self.bot or (member.get("user") or {}).get("bot"):
+            return []
+        number = int(event["message_id"])
+        return [
+            Inbound(
+                external_id=f"{self.name}/{self.bot}/{number}/r{user}{emoji['name']}",
+                address=Address(self.name, str(int(event["channel_id"]))),
+                sender=user,
+                text=str(emoji["name"]),
+                direct="guild_id" not in event,
+                kind="reaction",
+                reply_to=str(number),
+            )
+        ]
+
+    def _message(self, message: Mapping[str, Any], server: bool, edit: str = "") -> list[Inbound]:
+        author = message["author"]
+        if author.get("bot") or author.get("system") or message.get("webhook_id") or message["type"] not in _SAID:
+            return []
+        number, direct = int(message["id"]), not server and _is_private(message)
+        said, attachments = str(message.get("content") or ""), tuple(_attachments(message))
+        if not direct and not self._is_meant(message, said):
+            return []
+        text = self._readable(said, message, direct) if said else _forwarded(message)
+        unreadable = any(message.get(kind) for kind in _UNREADABLE)
+        if not (text or attachments or unreadable):
+            return []
+        external_id = f"{self.name}/{self.bot}/{number}"
+        answered = (message.get("message_reference") or {}).get("message_id") if message["type"] == 19 else None
+        return [
+            Inbound(
+                external_id=f"{external_id}/{edit}" if edit else external_id,
+                address=Address(self.name, str(int(message["channel_id"]))),
+                sender=str(int(author["id"])),
+                text=text,
+                client_id=str(number),
+                sender_name=_name(author, message.get("member") or {}),
+                direct=direct,
+                kind="edit" if edit else "message",
+                edits=external_id if edit else "",
+                reply_to=str(int(answered)) if answered else None,
+                sent_at=_time(message["timestamp"]),
+                refused="" if text or attachments else READABLE,
+                attachments=attachments,
+                context={} if direct else {SERVER: "1"},
+            )
+        ]
+
+    def _is_meant(self, message: Mapping[str, Any], text: str) -> bool:
+        """Whether a line in a server speaks to the bot. @everyone, @here and roles do not."""
+        if self.groups == "all" or (self.prefix and text.startswith(self.prefix)):
+            return True
+        if any(str(each["id"]) == self.bot for each in message.get("mentions") or ()):
+            return True
+        answered = message.get("referenced_message") if message["type"] == 19 else None
+        return answered is not None and str(answered["author"]["id"]) == self.bot
+
+    def _readable(self, text: str, message: Mapping[str, Any], direct: bool) -> str:
+        """`text` with names in place of ids, and without what only says whom it is for."""
+        if self.prefix and not direct and text.startswith(self.prefix):
+            text = text.removeprefix(self.prefix).strip() or text
+        text = re.sub(rf"\A\s*<@!?{self.bot}>[\s,:]*(?=\S)", "", text)
+        names = {str(each["id"]): _name(each, each.get("member") or {}) for each in message.get("mentions") or ()}
+        text = re.sub(r"<@!?([0-9]{1,20})>", lambda match: f"@{names[match[1]]}" if match[1] in names else match[0], text)
+        return _EMOJI.sub(r"\1", text)
+
+
+def place_of(message: Any) -> tuple[int, str, bool]:
+    """The number of a message, its channel, and whether that is a private chat. Raises Malformed."""
+    try:
+        return int(message["id"]), str(int(message["channel_id"])), "guild_id" not in message and _is_private(message)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Malformed("a message of another shape than Discord documents") from None
+
+
+def _is_private(message: Mapping[str, Any]) -> bool:
+    return bool(message.get("channel_type", _PRIVATE) == _PRIVATE)
+
+
+def deleted(name: str, bot: str, kind: str, event: Any) -> list[str]:
+    """The external ids of the messages that an event takes away. Raises Malformed."""
+    try:
+        numbers = event["ids"] if kind == "MESSAGE_DELETE_BULK" else [event["id"]] if kind == "MESSAGE_DELETE" else []
+        return [f"{name}/{bot}/{int(number)}" for number in numbers]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise Malformed(f"a {kind} of another shape than Discord documents") from None
+
+
+def _name(user: Mapping[str, Any], member: Mapping[str, Any]) -> str:
+    return str(member.get("nick") or user.get("global_name") or user.get("username") or user["id"])
+
+
+def _time(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+def _forwarded(message: Mapping[str, Any]) -> str:
+    """The words of a message that somebody passes on, as a quotation."""
+    if (message.get("message_reference") or {}).get("type") != _FORWARD:
+        return ""
+    words = [str((each.get("message") or {}).get("content") or "") for each in message.get("message_snapshots") or ()]
+    lines = "\n".join(words).strip().splitlines()
+    return "\n".join(["Forwarded:", *(f"> {line}" for line in lines)]) if lines else ""
+
+
+def _attachments(message: Mapping[str, Any]) -> Iterator[Attachment]:
+    """Files by where they are: their addresses expire after a day."""
+    for each in message.get("attachments") or ():
+        name, mime = str(each.get("filename") or "file")[:200], str(each.get("content_type") or "application/octet-stream")[:100]
+        ref = f"{int(message['channel_id'])}/{int(message['id'])}/{int(each['id'])}"
+        yield Attachment(name, mime.partition(";")[0], int(each.get("size") or 0), ref)
