@@ -1,8 +1,10 @@
 """Jobs, from the clock to the inbox. `jobs.next_at` is the only state; APScheduler merely wakes us."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import takewhile
 
 import structlog
@@ -23,6 +25,8 @@ LOOK = 30.0
 """Seconds, of a clock that never jumps, between looks at the jobs whatever the timers say: clocks are set and machines sleep."""
 SOONEST = 0.05
 """Seconds between two looks at least."""
+SET_BACK = 1.0
+"""Seconds by which a wall clock has to fall behind to have been set back."""
 NEW_AT = 3600.0
 """Seconds by which the `at` of a new entry without `grace` may have passed and still run."""
 OVERLAPS = "the run before it was still going on"
@@ -42,6 +46,7 @@ class Scheduler:
         self._timers = AsyncIOScheduler(timezone=UTC)
         self._looking: asyncio.Task[None] | None = None
         self._firing = asyncio.Lock()
+        self._ahead = math.inf  # the wall clock less the steady one, the most since it was last set back
 
     def jobs(self, now: float) -> list[Job]:
         """The jobs of the config as they are stored; one whose entry changed begins its clock anew."""
@@ -60,7 +65,7 @@ class Scheduler:
         jobs = await self._store.jobs()
         for job in jobs:
             if job.next_at is None and job.origin == "config":
-                await self._tell_missed(job, Entry.model_validate_json(job.spec))
+                await self._tell_missed(job, entry_of(job.spec))
         self._be_woken(jobs, self._time.wall())
         self._looking = asyncio.create_task(supervise("scheduler", self._look), name="scheduler")
         self._looking.add_done_callback(_seen)
@@ -95,10 +100,21 @@ class Scheduler:
         """Put every run that is due into its job's lane, and be woken for the next."""
         async with self._firing:
             now = self._time.wall()
-            for job in await self._store.jobs():
-                if job.enabled and job.next_at is not None:
-                    await self._look_at(job, Entry.model_validate_json(job.spec), job.next_at, now)
+            jobs = [job for job in await self._store.jobs() if job.enabled and job.next_at is not None]
+            if self._went_back(now):
+                for job in jobs:
+                    await self._mind_the_clock(job, now)
+                    await asyncio.sleep(0)
+            for job in jobs:
+                await self._look_at(job, now)
             self._be_woken(await self._store.jobs(), self._time.wall())
+
+    def _went_back(self, now: float) -> bool:
+        """Whether the wall clock was set back since the last look, or may have been before the first."""
+        ahead = now - self._time.steady()
+        went_back = ahead < self._ahead - SET_BACK
+        self._ahead = ahead if went_back else max(self._ahead, ahead)
+        return went_back
 
     def _be_woken(self, jobs: Sequence[Job], now: float) -> None:
         due = [job.next_at + self._delay(job, job.next_at) for job in jobs if job.enabled and job.next_at is not None]
@@ -109,16 +125,17 @@ class Scheduler:
         self._timers.add_job(self._wake, "date", run_date=at, id="next", replace_existing=True, misfire_grace_time=None)
 
     def _delay(self, job: Job, instant: float) -> float:
-        return delay(job.name, instant, Entry.model_validate_json(job.spec).jitter)
+        return delay(job.name, instant, entry_of(job.spec).jitter)
 
-    async def _look_at(self, job: Job, entry: Entry, next_at: float, now: float) -> None:
-        if next_at > now:
-            await self._mind_the_clock(job, entry, next_at, now)
-        elif next_at + delay(job.name, next_at, entry.jitter) <= now:
-            await self._fire(job, entry, next_at, now)
+    async def _look_at(self, job: Job, now: float) -> None:
+        if job.next_at is not None and job.next_at + self._delay(job, job.next_at) <= now:
+            await self._fire(job, entry_of(job.spec), job.next_at, now)
 
-    async def _mind_the_clock(self, job: Job, entry: Entry, next_at: float, now: float) -> None:
+    async def _mind_the_clock(self, job: Job, now: float) -> None:
         """Where the clock went back, take the instants in between for what they are: still to come."""
+        entry, next_at = entry_of(job.spec), job.next_at
+        if next_at is None or next_at <= now:
+            return
         if entry.every is not None:
             nearest: float | None = now + (next_at - now) % entry.every if next_at > now + entry.every else None
         else:
@@ -162,6 +179,12 @@ class Scheduler:
         now = self._time.wall()
         await self._store.change_job(JobEffect("run", name, person, next_at=now), now)
         log.info("cron.fired", job=name, instant="now")
+
+
+@lru_cache(maxsize=2_000)
+def entry_of(spec: str) -> Entry:
+    """A stored entry; each is asked for at every look."""
+    return Entry.model_validate_json(spec)
 
 
 def _seen(task: asyncio.Task[None]) -> None:

@@ -78,6 +78,17 @@ async def test_a_changed_entry_starts_its_clock_anew_and_a_removed_one_goes(tmp_
 
 
 @pytest.mark.asyncio
+async def test_the_operators_jobs_are_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # P45
+    monkeypatch.setattr(jobs, "MOST_OF_OPERATOR", 2)
+    async with opened(tmp_path) as store:
+        await store.sync({}, None, [job(f"config-{number}") for number in range(3)], NOW)
+        for name in "ab":
+            await store.change_job(JobEffect("add", name, None, "{}", NOW, "cli"), NOW)
+        with pytest.raises(UsageError, match="2 jobs are the most that may be made by the command line"):
+            await store.change_job(JobEffect("add", "c", None, "{}", NOW, "api"), NOW)
+
+
+@pytest.mark.asyncio
 async def test_of_two_changes_at_once_the_second_is_told(tmp_path: Path) -> None:  # P45
     async with opened(tmp_path) as store:
         await store.change_job(JobEffect("add", "cat", None, '{"a":1}', 100.0, "cli"), 1.0)

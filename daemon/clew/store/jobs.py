@@ -11,6 +11,8 @@ from clew.transport import Address
 
 MOST = 50
 """Jobs that one person may have."""
+MOST_OF_OPERATOR = 1_000
+"""Jobs that the command line and the API may make, as many as the config may have."""
 _COLUMNS = "name, spec, enabled, next_at, origin, person, failures, rests_until"
 
 
@@ -90,9 +92,10 @@ def take(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
 def _add(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
     if db.execute("SELECT 1 FROM jobs WHERE name = ?", (effect.name,)).fetchone():
         raise UsageError(f"There is a job {effect.name} already.", hint="Give it another name.")
-    theirs = db.execute("SELECT count(*) FROM jobs WHERE person = ?", (effect.person,)).fetchone()[0]
-    if theirs >= MOST:
-        raise UsageError(f"{theirs} jobs are the most that one person may have.", hint="Remove one first.")
+    theirs = db.execute("SELECT count(*) FROM jobs WHERE person IS ? AND origin <> 'config'", (effect.person,)).fetchone()[0]
+    if theirs >= (MOST_OF_OPERATOR if effect.person is None else MOST):
+        whose = "may be made by the command line and the API" if effect.person is None else "one person may have"
+        raise UsageError(f"{theirs:,} jobs are the most that {whose}.", hint="Remove one first.")
     db.execute(
         "INSERT INTO jobs (name, origin, person, spec, enabled, next_at, created) VALUES (?, ?, ?, ?, 1, ?, ?)",
         (effect.name, effect.origin, effect.person, effect.spec, effect.next_at, now),
