@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -84,7 +84,7 @@ def booked(
         name = asked or free_name(str(given.get("prompt", "")), taken)
     else:
         name = marked_name(asked or free_name(str(given.get("prompt", "")), ()), taken)
-    entry = checked({"timezone": zone, **given, "name": name})
+    entry = checked(_dated({"timezone": zone, **given, "name": name}, now))
     job = Job(name, entry.model_dump_json(), True, first(entry, now, zone), origin, person)
     return JobEffect("add", name, person, job.spec, job.next_at, origin), described(job, zone)
 
@@ -103,13 +103,24 @@ def rebooked(job: Job, fields: Mapping[str, Any], now: float, zone: str, *, enab
         if any(fields.get(key) is not None for key in _CLOCKS):
             known = {key: value for key, value in known.items() if key not in _CLOCKS}
         merged = {**known, **fields}
-        entry = checked({"timezone": zone} | {key: value for key, value in merged.items() if value is not None})
+        entry = checked(_dated({"timezone": zone} | {key: value for key, value in merged.items() if value is not None}, now))
     on = job.enabled if enabled is None else enabled
     anew = _clock(entry) != _clock(before) or (on and not job.enabled)
     begins = first(entry, now, zone) if anew else None
     spec = entry.model_dump_json() if fields else ""
     changed = Job(job.name, spec or job.spec, on, begins if anew else job.next_at, job.origin, job.person)
     return JobEffect("update", job.name, job.person, spec, begins, was=job.spec, enabled=enabled), described(changed, zone)
+
+
+def _dated(fields: Mapping[str, Any], now: float) -> Mapping[str, Any]:
+    """The fields of an entry in which `at` may be a time of day alone, 17:30: the next one there is in its zone."""
+    try:
+        time = datetime.strptime(str(fields.get("at")), "%H:%M").time()
+        local = datetime.fromtimestamp(now, ZoneInfo(fields["timezone"])).replace(tzinfo=None)
+    except (ValueError, LookupError, OSError):  # no such time, or no such zone, which is told where the fields are checked
+        return fields
+    day = local.date() if time > local.time() else local.date() + timedelta(days=1)
+    return {**fields, "at": datetime.combine(day, time).isoformat(timespec="minutes")}
 
 
 def _clock(entry: Entry) -> tuple[object, ...]:

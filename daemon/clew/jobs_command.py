@@ -1,8 +1,6 @@
 """`/jobs`: what a person may do with jobs in a chat."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from clew import booking
 from clew.errors import UsageError
@@ -45,7 +43,7 @@ async def answer(store: SqliteStore, claim: Claim, rest: str, zone: str) -> Said
 
 async def _changed(store: SqliteStore, claim: Claim, person: str, verb: str, words: str, zone: str) -> Said:
     if verb == "add":
-        fields = {**clock(words, claim.started, zone), "deliver_to": str(claim.address)}
+        fields = {**clock(words), "deliver_to": str(claim.address)}
         taken = {job.name for job in await store.jobs()}
         effect, made = booking.booked(fields, taken=taken, origin="chat", person=person, now=claim.started, zone=zone)
         return Said(f"Made: {booking.line(made, person)}", (effect,))
@@ -66,8 +64,7 @@ async def _rewritten(store: SqliteStore, claim: Claim, person: str, words: str, 
     kind, when, prompt = _parted(rest)
     if not (when or prompt):
         raise UsageError(f"What is to be different? {CHANGES}")
-    there = booking.described(job, zone).zone
-    fields = ({kind: _moment(kind, when, claim.started, there)} if when else {}) | ({"prompt": prompt} if prompt else {})
+    fields = ({kind: when} if when else {}) | ({"prompt": prompt} if prompt else {})
     effect, changed = booking.rebooked(job, fields, claim.started, zone)
     return Said(f"Changed: {booking.line(changed, person)}", (effect,))
 
@@ -85,15 +82,12 @@ async def _history(store: SqliteStore, claim: Claim, name: str, zone: str) -> Sa
     return Said("\n".join(lines) or f"{name} has not run yet.")
 
 
-def clock(words: str, now: float, zone: str) -> dict[str, str]:
-    """`cron M H D M W PROMPT`, `cron @daily PROMPT`, `every 6h PROMPT` or `at TIME PROMPT` as fields of an entry. Raises UsageError.
-
-    A time of day alone is the next one.
-    """
+def clock(words: str) -> dict[str, str]:
+    """`cron M H D M W PROMPT`, `cron @daily PROMPT`, `every 6h PROMPT` or `at TIME PROMPT` as fields of an entry. Raises UsageError."""
     kind, when, prompt = _parted(words)
     if not when or not prompt:
         raise UsageError(HOW)
-    return {kind: _moment(kind, when, now, zone), "prompt": prompt}
+    return {kind: when, "prompt": prompt}
 
 
 def _parted(words: str) -> tuple[str, str, str]:
@@ -104,17 +98,3 @@ def _parted(words: str) -> tuple[str, str, str]:
     parts = 1 if kind != "cron" or rest.lstrip().startswith("@") else 5
     given = rest.split(maxsplit=parts)
     return kind, " ".join(given[:parts]), given[parts] if len(given) > parts else ""
-
-
-def _moment(kind: str, when: str, now: float, zone: str) -> str:
-    return _next_time_of_day(when, now, zone) if kind == "at" else when
-
-
-def _next_time_of_day(when: str, now: float, zone: str) -> str:
-    try:
-        time = datetime.strptime(when, "%H:%M").time()
-    except ValueError:
-        return when
-    local = datetime.fromtimestamp(now, ZoneInfo(zone)).replace(tzinfo=None)
-    day = local.date() if time > local.time() else local.date() + timedelta(days=1)
-    return datetime.combine(day, time).isoformat(timespec="minutes")

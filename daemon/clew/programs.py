@@ -17,6 +17,12 @@ KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR
 """Variables that a program gets of this process's; keys of models and platforms are not among them."""
 _SHELL = re.compile(r"[|&;<>()$`*?\[\]#~=%{}!\n]|\\\\")
 """What only a shell understands."""
+_OF_A_SHELL = """
+. : break case cd command continue eval exec exit export for getopts if read readonly return set shift times trap type ulimit umask unset
+until wait while
+"""
+_BUILT_IN = frozenset(_OF_A_SHELL.split())
+"""What a shell does itself, as POSIX has it, where no program is sure to do the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +35,16 @@ class Ended:
 
 
 def arguments(command: str | Sequence[str]) -> list[str]:
-    """The program and its arguments: a list as it is, a text without anything of a shell's in words, any other through `sh -c`."""
+    """The program and its arguments: a list as it is, a text without anything of a shell's in it in words, any other through `sh -c`."""
     if not isinstance(command, str):
         return list(command)
     if _SHELL.search(command):
         return ["/bin/sh", "-c", command]
     try:
-        return shlex.split(command) or ["/bin/sh", "-c", command]
+        words = shlex.split(command)
     except ValueError:  # an open quote: the shell says what is wrong with it
-        return ["/bin/sh", "-c", command]
+        words = []
+    return words if words and words[0] not in _BUILT_IN else ["/bin/sh", "-c", command]
 
 
 async def run(command: str | Sequence[str], timeout: float, variables: Mapping[str, str]) -> Ended:

@@ -74,6 +74,8 @@ def test_a_time_says_its_offset_and_zone() -> None:  # P45, BO-110
         ("echo $HOME", ["/bin/sh", "-c", "echo $HOME"]),
         ("echo 'open", ["/bin/sh", "-c", "echo 'open"]),
         ("A=1 env", ["/bin/sh", "-c", "A=1 env"]),
+        ("exit 1", ["/bin/sh", "-c", "exit 1"]),
+        ("test -e /etc", ["test", "-e", "/etc"]),
     ],
 )
 def test_a_shell_is_used_only_where_it_is_needed(command: Any, argv: list[str]) -> None:  # P45

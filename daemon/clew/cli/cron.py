@@ -99,7 +99,7 @@ _WHERE = "Where the answers go: transport:chat[/thread], such as mqtt:ada."
 _CLOCK = (
     click.option("--cron", "expression", metavar="EXPR", help="Five fields, such as '30 8 * * 1-5', or @daily."),
     click.option("--every", metavar="DURATION", help="An interval, such as 6h."),
-    click.option("--at", metavar="TIME", help="Once, such as 2027-03-01T08:30; in the zone unless it has an offset."),
+    click.option("--at", metavar="TIME", help="Once, such as 2027-03-01T08:30, or the next 08:30; in the zone unless it has an offset."),
     click.option("--timezone", metavar="ZONE", help="An IANA name such as Europe/Berlin; the agent's if left out."),
 )
 _REST = (

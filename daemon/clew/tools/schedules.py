@@ -14,7 +14,7 @@ from clew.tools import Tool, ToolContext, ToolError, schema
 
 _Cron = Annotated[str, Field(description="Five fields, such as 30 8 * * 1-5, or @daily.", max_length=200)]
 _Every = Annotated[str, Field(description="An interval: 90m, 6h, 2d.", max_length=20)]
-_At = Annotated[str, Field(description="Once: 2027-03-01T17:30, in the zone.", max_length=40)]
+_At = Annotated[str, Field(description="Once: 2027-03-01T17:30, in the zone; 17:30 is the next one.", max_length=40)]
 _Zone = Annotated[str, Field(description="An IANA name; the person's if left out.", max_length=64)]
 _Prompt = Annotated[str, Field(description="What you are asked then, in full: nobody explains it.", max_length=booking.PROMPT_CHARS)]
 _Named = Annotated[str, Field(max_length=64)]
