@@ -12,12 +12,12 @@ from clew.bus import LiveEvent, Replied
 from clew.clock import Time
 from clew.compactor import CompactFull
 from clew.config import Agent as Settings
-from clew.context import view
+from clew.context import files, view
 from clew.context.recall import strip_appendix
 from clew.context.templates import without_foreign
 from clew.context.text import clean
 from clew.fitting import Fitting, Measured, TurnView
-from clew.messages import Block, Text, Thinking, ToolCall, ToolResult, Usage
+from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, Usage
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent
 from clew.prompting import Decided, Prompter
@@ -85,6 +85,7 @@ class _Turn:
     spent: Spent = field(default_factory=Spent)
     saved: tuple[int, int] = (0, 0)  # of the calls and cache entries in `spent`
     fresh: bool = False  # the prompt is decided on, and its state is to be written with the next step
+    refused: set[str] = field(default_factory=set)  # hashes of files that a model did not take
 
     @property
     def payer(self) -> str:
@@ -144,8 +145,10 @@ class Agent:
         self._hint(claim, Typing(_newest(claim)))
         try:
             rows = claim.rows or await self._store.view(claim.session)
-            turn = _Turn(claim, TurnView.of(claim, rows, stop), Decided(rows.prompt), stop)
+            refused = set(rows.unseen(self._providers[0].name, self._providers[0].model))
+            turn = _Turn(claim, TurnView.of(claim, rows, stop), Decided(rows.prompt), stop, refused=refused)
             outcome, text = await self._ended(turn)
+            text = "\n\n".join(filter(None, (*self._notices(turn, text), text)))
             outcome = replace(outcome, boundary=self._boundaries.at_end(turn.view, text if outcome.state == "done" else None))
             if claim.kind == "job":
                 outcome, text = scheduled.ending(claim, outcome, text)
@@ -166,12 +169,23 @@ class Agent:
             await self._warn(f"compaction/{thread}", SUMMARISER_FAILS.format(thread, claim.address), None)
         return outcome, text
 
+    @staticmethod
+    def _notices(turn: _Turn, text: str) -> tuple[str, ...]:
+        """What the person is told of their files beside the answer."""
+        if turn.claim.kind != "message":
+            return ()
+        told = files.notices(_asked(turn), turn.refused)
+        return () if text == "\n".join(told) else told
+
     def _hint(self, claim: Claim, event: Typing | Preview) -> None:
         """Show somebody who waits that something comes. For a job nobody waits, and it may come to nothing."""
         if claim.kind != "job":
             self._show(claim.address, event)
 
     async def _ended(self, turn: _Turn) -> tuple[Outcome, str]:
+        if turn.claim.kind == "message" and files.says_nothing(_asked(turn)):  # no model can say anything to it
+            text = "\n".join(files.notices(_asked(turn), ()))
+            return Outcome("done", Step((self._said(turn, (Text(text),), {"in_reply_to": _newest(turn.claim)}),))), text
         try:
             if turn.claim.resumed:
                 await self._settle_interrupted(turn)
@@ -363,12 +377,33 @@ class Agent:
         try:
             return await self._send(turn, provider, made)
         except ProviderError as error:
+            if error.kind == "invalid" and (shown := files.sent(made.request)):
+                return await self._send_without(turn, provider, shown, error)
             if error.kind != "overflow" or provider is not self._providers[0]:
                 raise
             sent, allowed = error.tokens or (2, 1)
             # The provider's own count says how far the measure was off; without one, half is taken.
             fits = int(made.tokens * allowed / max(sent, 1) * 0.95)
             return await self._send(turn, provider, await self._fitting.request(turn.view, turn.decided.state, provider, fits))
+
+    async def _send_without(self, turn: _Turn, provider: Provider, sent: frozenset[str], error: ProviderError) -> Done:
+        """A request again that was refused, without its files: those of this turn, which came last, and if they are not it, all."""
+        newest = sent.intersection(file.hash for message in _asked(turn) for file in message.files)
+        for refused in dict.fromkeys(each for each in (newest, sent) if each):
+            turn.view.unseen |= refused
+            try:
+                done = await self._send(turn, provider, await self._fitting.request(turn.view, turn.decided.state, provider))
+            except ProviderError as again:
+                if again.kind != "invalid":
+                    raise
+                continue
+            log.warning("attachment.refused", provider=provider.name, model=provider.model, files=len(refused), err=str(error))
+            turn.refused |= refused
+            thread = turn.view.thread
+            await patiently(lambda: self._store.files.refuse(thread, provider.name, provider.model, refused))  # noqa: B023 - awaited here
+            return done
+        turn.view.unseen -= sent
+        raise error
 
     async def _send(self, turn: _Turn, provider: Provider, made: Measured) -> Done:
         marks = await self._prompter.marked(made.chain, provider)
@@ -428,6 +463,11 @@ def replies(claim: Claim, text: str, plan: Plan) -> list[Reply]:
     answers = tuple(item.client_id for item in claim.items if item.client_id)
     context = claim.items[-1].context if claim.items else {}
     return [Reply(claim.address, text, parts, _newest(claim), answers, context, instant)]
+
+
+def _asked(turn: _Turn) -> tuple[Message, ...]:
+    """What the person said in this turn."""
+    return tuple(message for message in turn.view.messages if message.turn == turn.claim.turn and message.role == "user")
 
 
 def _newest(claim: Claim) -> str:

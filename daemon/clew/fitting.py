@@ -35,7 +35,7 @@ class TurnView:
     ratios: as they were when it began, so that nothing is measured differently within it. stop: set when somebody stops the turn.
     failed: a compaction came to nothing. tokens, threshold: size of its last request to the session's own model, and the mark above
     which that is compacted. local: rows that are one line in this turn alone: those of a run that goes on from its chat's session, which
-    is compacted in its place.
+    is compacted in its place. unseen: hashes of files that a model refuses just now.
     """
 
     claim: Claim
@@ -47,6 +47,7 @@ class TurnView:
     tokens: int = 0
     threshold: int = 0
     local: set[str] = field(default_factory=set)
+    unseen: set[str] = field(default_factory=set)
     _rendered: tuple[int, view.Window] | None = field(default=None)  # of how many messages it was made, and it
 
     @classmethod
@@ -167,7 +168,7 @@ class Fitting:
         return "limit", bounds.hard_limit
 
     def _measured(self, turn: TurnView, messages: tuple[Rendered, ...], state: PromptState, provider: Provider, limits: Limits) -> Measured:
-        chain = self._prompter.request(turn.claim, turn.rows, messages, state, provider, limits)
+        chain = self._prompter.request(turn.claim, turn.rows, messages, state, provider, limits, turn.unseen)
         return Measured(chain, round(chain.tokens * turn.ratio(provider)))
 
     def _plan(self, turn: TurnView, made: Measured, bounds: Window, trigger: Trigger) -> Plan | None:

@@ -1,5 +1,6 @@
 """What arrives: who may, what it is, and the commit that comes before every acknowledgement."""
 
+import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,11 +13,12 @@ from clew.clock import Time
 from clew.commands import CONTROL
 from clew.config import Limits
 from clew.context.consent import QUESTION_CODE, Answer, read_answer, read_reaction
+from clew.context.sniffing import UNKNOWN
 from clew.context.text import clean
 from clew.metrics import Metrics
 from clew.store import Asked, Given, Sender, Verdict
 from clew.store.sqlite import SqliteStore
-from clew.transport import Inbound, Receipt
+from clew.transport import Attachment, Inbound, Receipt
 
 log = structlog.get_logger()
 
@@ -28,8 +30,11 @@ CODE_LENGTH = 8
 OPEN_REQUESTS = 100
 """Access requests that may be open at once; strangers beyond it get no answer."""
 
+MOST_FILES, LONGEST_NAME = 32, 200
+"""Files of one message, and characters of a file's name."""
 UNASKED = "it answers no question"
 """Why a reaction is let pass."""
+_TYPE = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,100}", re.IGNORECASE)
 
 Report = Callable[[bool, str], None]
 
@@ -75,6 +80,8 @@ def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
         return _refusal(f"it has {size:,} bytes, and {limits.message_bytes:,} are the most I take", "changed")
     if not item.text.strip() and not item.attachments:
         return _refusal("it is empty", "changed")
+    if len(item.attachments) > MOST_FILES:
+        return _refusal(f"it has {len(item.attachments)} files, and {MOST_FILES} are the most I take", "changed")
     if too_big := next((each for each in item.attachments if each.size > limits.attachment_bytes), None):
         return _refusal(f"its attachment has {too_big.size:,} bytes, and {limits.attachment_bytes:,} are the most I take", "changed")
     if item.kind == "edit":
@@ -231,4 +238,11 @@ def _cleaned(item: Inbound) -> Inbound:
         sender_name=" ".join(clean(item.sender_name).split())[:200],
         client_id=clean(item.client_id),
         external_id=clean(item.external_id),
+        attachments=tuple(map(_named, item.attachments)),
     )
+
+
+def _named(file: Attachment) -> Attachment:
+    """A file by a name in one line, without a path, and a type that is one."""
+    name = " ".join(clean(file.name).replace("\\", "/").rpartition("/")[2].split())[:LONGEST_NAME]
+    return replace(file, name=name or "file", mime=file.mime if _TYPE.fullmatch(file.mime) else UNKNOWN, size=max(file.size, 0))

@@ -44,11 +44,45 @@ class Thinking:
     data: str
 
 
-Block = Text | ToolCall | ToolResult | Thinking
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that came with a message; its bytes lie in the store under `hash`, their SHA-256 in hex, empty where they were not got.
 
-_KINDS: Mapping[str, type[Block]] = {"text": Text, "call": ToolCall, "result": ToolResult, "thinking": Thinking}
+    mime: what it is, by its bytes. size: bytes. width, height: of an image, pixels. pages: of a PDF of which no text could be read.
+    text: what could be read of it, whole; shown: how many characters of that a model is given with the message. fault: why there is no
+    more of it than its name, in words for whoever sent it.
+    """
+
+    hash: str
+    name: str
+    mime: str
+    size: int
+    text: str = ""
+    shown: int = 0
+    width: int = 0
+    height: int = 0
+    pages: int = 0
+    fault: str = ""
+
+    @property
+    def line(self) -> str:
+        """The file in one line."""
+        noun = "image" if self.mime.startswith("image/") else "file"
+        pixels = [f"{self.width}×{self.height} pixels"] if self.width else []
+        facts = ", ".join([self.name, self.mime, *pixels, f"{self.size:,} bytes"])
+        return f"[{noun} {facts}{f': {self.fault}' if self.fault else ''}]"
+
+    @property
+    def words(self) -> str:
+        """What stands for the file where only words can."""
+        return f"{self.line}\n{self.text[: self.shown]}" if self.text else self.line
+
+
+Block = Text | ToolCall | ToolResult | Thinking | File
+
+_KINDS: Mapping[str, type[Block]] = {"text": Text, "call": ToolCall, "result": ToolResult, "thinking": Thinking, "file": File}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
-_TYPES: Mapping[str, type] = {"is_error": bool, "shown": int}
+_TYPES: Mapping[str, type] = {"is_error": bool, **dict.fromkeys(("shown", "size", "width", "height", "pages"), int)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +106,13 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The words of the message, without tool calls and results."""
-        return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
+        """The words of the message, and of its files those that stand with it; without tool calls and results."""
+        words = (block.text if isinstance(block, Text) else block.words for block in self.blocks if isinstance(block, Text | File))
+        return "\n".join(words)
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, File))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -114,6 +153,20 @@ def blocks_to_json(blocks: Iterable[Block]) -> str:
         ensure_ascii=False,
         separators=(",", ":"),
     )
+
+
+def searchable(blocks: Iterable[Block]) -> str:
+    """The text by which a message is found and opened: its words, the arguments of its calls, the text of its results and files."""
+    pieces = []
+    for block in blocks:
+        match block:
+            case Text(text) | ToolResult(text=text):
+                pieces.append(text)
+            case ToolCall(name=name, arguments=arguments):
+                pieces.append(f"{name} {arguments}")
+            case File(text=text):
+                pieces += [block.line, text] if text else [block.line]
+    return "\n".join(pieces)
 
 
 def _fields(block: Block) -> dict[str, object]:

@@ -1,20 +1,21 @@
 """One call of a model: retried, timed, measured, written down."""
 
 import asyncio
+import base64
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 import structlog
 
 from clew.clock import Time, new_id
-from clew.context import rules
+from clew.context import files, rules
 from clew.context.prompt import Marks, Prefix, segments
 from clew.errors import StoreError
-from clew.messages import Usage
+from clew.messages import File, Text, Usage
 from clew.metrics import Metrics
-from clew.providers import RETRYABLE, Began, Delta, Done, Provider, ProviderError, backoff
+from clew.providers import RETRYABLE, Began, Delta, Done, PromptMessage, Provider, ProviderError, Request, backoff
 from clew.providers.breaker import Breaker
 from clew.stopping import Stop, Stopped
 from clew.store import CacheEntry, ModelCall
@@ -42,18 +43,27 @@ Spoken = Callable[[str, str], Awaitable[None]]
 """Told of (all words so far, the new ones)."""
 Untold = Callable[[str, Sequence[str]], Awaitable[tuple[str, ...]]]
 """Which of these repairs of a session were not told yet; they are from now on."""
+Load = Callable[[str], Awaitable[bytes | None]]
+"""The bytes of a file by its hash, None where they are not there."""
 LOGGED = 5
 """Repairs of a view that are named in one line of the log."""
 
 
-class ModelCaller:
-    """Makes model calls for the agent and the compactor."""
+async def _nothing(digest: str) -> bytes | None:
+    return None
 
-    def __init__(self, time: Time, metrics: Metrics, untold: Untold, rand: Callable[[], float] = random.random) -> None:
+
+class ModelCaller:
+    """Makes model calls for the agent and the compactor. load: where the files of messages are."""
+
+    def __init__(
+        self, time: Time, metrics: Metrics, untold: Untold, rand: Callable[[], float] = random.random, load: Load = _nothing
+    ) -> None:
         self._time = time
         self._untold = untold
         self._metrics = metrics
         self._rand = rand
+        self._load = load
         self.breakers: dict[str, Breaker] = {}
 
     async def call(
@@ -80,6 +90,8 @@ class ModelCaller:
             marks = replace(marks, request=request)
         if repairs or mended:
             await self._tell(session, (*repairs, *mended))
+        if hashes := files.sent(request):
+            marks = replace(marks, request=await self._with_files(request, hashes))
         stop = stop or Stop()
         summary = marks.request.purpose == "summary"
         tries = SUMMARY_TRIES if summary else TRIES
@@ -105,6 +117,17 @@ class ModelCaller:
                 async with stop.heeded():
                     await asyncio.sleep(wait)
         raise AssertionError("unreachable")
+
+    async def _with_files(self, request: Request, hashes: Collection[str]) -> Request:
+        """`request` with the bytes of its files; of one that is not there its words are sent."""
+        loaded = {}
+        for digest in hashes:
+            if (body := await self._load(digest)) is not None:
+                loaded[digest] = (await asyncio.to_thread(base64.b64encode, body)).decode("ascii")
+        if len(loaded) < len(hashes):
+            log.warning("attachment.lost", files=sorted(set(hashes) - loaded.keys())[:LOGGED])
+            request = replace(request, messages=tuple(_without(message, loaded) for message in request.messages))
+        return replace(request, files=loaded)
 
     async def _tell(self, session: str, repairs: Sequence[str]) -> None:
         """Log what had to be mended, each repair once."""
@@ -152,6 +175,12 @@ class ModelCaller:
     def _count(self, provider: str, usage: Usage) -> None:
         for kind in ("input", "output", "cache_read", "cache_write"):
             self._metrics.tokens.labels(provider, kind).inc(getattr(usage, kind))
+
+
+def _without(message: PromptMessage, loaded: Mapping[str, str]) -> PromptMessage:
+    """A message with words in the place of files that are not there."""
+    blocks = tuple(Text(block.line) if isinstance(block, File) and block.hash not in loaded else block for block in message.blocks)
+    return replace(message, blocks=blocks)
 
 
 async def _consume(provider: Provider, marks: Marks, record: "_Record", spoken: Spoken | None, stop: Stop) -> Done:

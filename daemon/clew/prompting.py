@@ -1,6 +1,6 @@
 """From a session's rows to the request of its next model call."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from zoneinfo import ZoneInfo
@@ -12,6 +12,7 @@ from clew.clock import Time
 from clew.compacted import covered
 from clew.config import Agent as Settings
 from clew.context import view
+from clew.context.files import Sight, seen
 from clew.context.prompt import Chain, Marks, Parts, Prefix, base_prompt, chain, is_cheaper, layout, mark, read_tokens
 from clew.context.shares import affordable
 from clew.context.tokens import estimate
@@ -156,10 +157,17 @@ class Prompter:
         )
 
     def request(
-        self, claim: Claim, rows: ViewRows, messages: Sequence[Rendered], state: PromptState, provider: Provider, limits: Limits
+        self,
+        claim: Claim,
+        rows: ViewRows,
+        messages: Sequence[Rendered],
+        state: PromptState,
+        provider: Provider,
+        limits: Limits,
+        unseen: Collection[str] = (),
     ) -> Chain:
-        """The request of the next model call, unmarked, hashed and measured."""
-        request = self._request(_reader(claim), rows, messages, state, provider, limits)
+        """The request of the next model call, unmarked, hashed and measured. unseen: files that are sent as words."""
+        request = self._request(_reader(claim), rows, messages, state, provider, limits, unseen)
         made = chain(request, _account(provider), self._newest.pop(rows.session, None))
         self._newest[rows.session] = made
         if len(self._newest) > REMEMBERED:
@@ -167,13 +175,21 @@ class Prompter:
         return made
 
     def _request(
-        self, reader: Reader, rows: ViewRows, messages: Sequence[Rendered], state: PromptState, provider: Provider, limits: Limits
+        self,
+        reader: Reader,
+        rows: ViewRows,
+        messages: Sequence[Rendered],
+        state: PromptState,
+        provider: Provider,
+        limits: Limits,
+        unseen: Collection[str] = (),
     ) -> Request:
         zone, zone_name = self._zone(reader)
+        unseen = rows.unseen(provider.name, provider.model).union(unseen)
         custom = self._settings.system_prompt
         parts = Parts(
             base=self._base(zone_name),
-            messages=tuple(messages),
+            messages=seen(messages, Sight(limits.files, self._file_tokens(provider, limits)), unseen),
             head=view.head(zone, zone_name if custom else "", direct=reader.direct),
             tools=self.tools(provider, limits),
             notes=state.notes,
@@ -209,6 +225,10 @@ class Prompter:
         if not fits or not is_cheaper(made.tokens, read, than):
             return None
         return Behind(mark(request, made.prefixes, cached, end=False), made.prefixes, made.tokens, read)
+
+    def _file_tokens(self, provider: Provider, limits: Limits) -> int:
+        """What the files of a request may take up: a quarter of the window."""
+        return numbers(provider, limits, self._settings.compression).w // 4
 
     def _base(self, zone_name: str) -> str:
         """The base prompt and, behind a blank line, the skills."""

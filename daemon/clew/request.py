@@ -1,6 +1,7 @@
 """One model call, in nobody's wire format."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from clew.messages import Block
@@ -46,7 +47,8 @@ class Request:
     """One model call, in nobody's wire format.
 
     tools are sorted by name. max_tokens: upper bound of the reply, tokens. cache_ttl: lifetime of every marker, None for none.
-    cache_key: stable name of the conversation for providers that route by it.
+    cache_key: stable name of the conversation for providers that route by it. files: bytes in base64 of its files, by their hash, put in
+    when it is sent.
     """
 
     system: tuple[SystemBlock, ...]
@@ -56,6 +58,7 @@ class Request:
     purpose: Purpose = "reply"
     cache_ttl: Ttl | None = None
     cache_key: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def system_text(self) -> str:

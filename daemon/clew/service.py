@@ -13,6 +13,7 @@ from clew import __version__, commands, data_dir
 from clew.agent import Agent
 from clew.asking import Asking
 from clew.assembly import LOCAL, build_transport, meaning_of, own_tools, owner_of, people_of, plugged, projects_of, sections, zone_name
+from clew.attaching import Attaching, Means
 from clew.boundaries import Boundaries
 from clew.bus import Bus
 from clew.clock import Time, new_id
@@ -93,7 +94,7 @@ class Service:
         self.time = time
         self.bus = Bus()
         self.metrics = Metrics()
-        self.caller = ModelCaller(self.time, self.metrics, store.tell_repairs)
+        self.caller = ModelCaller(self.time, self.metrics, store.tell_repairs, load=store.files.read)
         self.listening: Listening | None = None
         self.transports: dict[str, Running] = {}
         self.delivering: dict[str, Delivering] = {}
@@ -114,6 +115,7 @@ class Service:
         for name, section in sections(config).items():
             self._add(name, build_transport(section))
         self._compose(config, lineup, self._scheduler(config))
+        self.attaching = Attaching(store, self._adapters, self._means, self.time)
         self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self._owner, self._stops)
 
     def _add(self, name: str, transport: Transport) -> None:
@@ -186,6 +188,9 @@ class Service:
         self.runs = Runs(store, self.agent, config.schedule, zone, self.plan, self.owner.warn, self.time, self.metrics, self._stops)
         self._decide = decider(config.access.unknown, config.limits, pairing_code)
 
+    def _means(self) -> Means:
+        return Means(self._reader, self.config.limits.attachment_bytes)
+
     def _retool(self) -> None:
         """Take over the tools that MCP servers have now."""
         self.tools.use([*self._own_tools, *self.servers.tools()])
@@ -255,6 +260,7 @@ class Service:
         due = Due(lambda: self.compactor, lambda: self.watch) if remote else None
         self.upkeep = Upkeep(self.store, due, self.time, self.metrics)
         loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
+        loops |= {"attaching": self.attaching.run}
         loops |= {"meaning": self.meaning.run} if self.meaning else {}
         background = [self._spawn(name, run) for name, run in loops.items()]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)

@@ -30,12 +30,17 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that came with a message. `ref` is what `Transport.fetch` takes."""
+    """A file that came with a message.
+
+    name, mime, size (bytes, 0 for unknown): as the platform tells them; none is believed. ref: what `Transport.fetch` takes. voice: it was
+    spoken to be heard as a message.
+    """
 
     name: str
     mime: str
     size: int
     ref: str
+    voice: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,4 +285,4 @@ class Transport(Protocol):
     def routes(self) -> Sequence[Route]: ...
 
     def fetch(self, ref: str) -> AsyncIterator[bytes]:
-        """An attachment's bytes. Raises LookupError where there is none."""
+        """An attachment's bytes, asked for again after a failure. Raises LookupError where there is none and never will be."""

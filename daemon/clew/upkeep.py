@@ -21,6 +21,8 @@ EVERY = 10.0
 SOONEST = 0.5
 LANES_EVERY = 1_000
 """Messages after which it is looked again whether a segment of a chat is full."""
+SWEEP_EVERY, UPLOADS_LIVE = 3600.0, 86_400.0
+"""Seconds between two looks for files that nobody holds, and for which an upload waits for its message."""
 AT_ONCE = 2
 """Background compactions that run side by side."""
 
@@ -35,7 +37,8 @@ class Due:
 
 class Upkeep:
     """Threads are compacted at their boundaries, questions that nobody answered in time are closed, watched folders are looked at, expired
-    cache entries go, the store's log is kept short, common words of long chats get their lanes, gauges are brought up to date.
+    cache entries and files that nobody holds go, the store's log is kept short, common words of long chats get their lanes, gauges are
+    brought up to date.
 
     due: None in a process that will soon end.
     """
@@ -47,6 +50,7 @@ class Upkeep:
         self._metrics = metrics
         self._compacting: set[asyncio.Task[None]] = set()
         self._lanes_from = 0
+        self._sweep_from = time.steady() + SWEEP_EVERY
         self._watching: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
 
@@ -94,6 +98,9 @@ class Upkeep:
         if counts["messages"] >= self._lanes_from:
             more = await self._store.make_lanes()
             self._lanes_from = 0 if more else counts["messages"] + LANES_EVERY
+        if self._time.steady() >= self._sweep_from:
+            self._sweep_from = self._time.steady() + SWEEP_EVERY
+            await self._store.files.sweep(uploads_before=self._time.wall() - UPLOADS_LIVE)
         if self._due is None:
             return
         watch = self._due.watch()

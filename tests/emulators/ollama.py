@@ -43,16 +43,19 @@ class OllamaEmulator(Emulator[Record]):
     Scripts speak in Anthropic blocks and stop reasons. `models` has each pulled model's trained window in tokens. A call
     loads its model with `num_ctx`, at most the trained window; `loads` lists (model, window) in order. `honest` False is an
     older server, which knows no `truncate` and leaves out the oldest messages until the prompt fits. `tools` False: its models
-    know no tools. `ids` False: tool calls come without ids.
+    know no tools. `ids` False: tool calls come without ids. capabilities: what `/api/show` says that its models can.
     """
 
-    def __init__(self, *, script: Script, tok: Tok = words, clock: Clock = time.time) -> None:
+    def __init__(
+        self, *, script: Script, tok: Tok = words, clock: Clock = time.time, capabilities: Sequence[str] = ("completion", "tools")
+    ) -> None:
         super().__init__(script=script, tok=tok, clock=clock)
         self.models = {"qwen3:latest": 40_960}
         self.loads: list[tuple[str, int]] = []
         self.honest = True
         self.tools = True
         self.ids = True
+        self.capabilities = list(capabilities)
 
     def _routes(self) -> Sequence[web.RouteDef]:
         return [
@@ -78,6 +81,8 @@ class OllamaEmulator(Emulator[Record]):
             await self._held(body)
             refuse(fault, streaming=True)
         name = self._named(body)
+        if "vision" not in self.capabilities and any(message.get("images") for message in body["messages"]):
+            raise Rejected("this model is missing data required for image input")
         if body.get("tools") and not self.tools:
             raise Rejected(f"registry.ollama.ai/library/{name} does not support tools")
         window = self._loaded(name, body)
@@ -131,7 +136,8 @@ class OllamaEmulator(Emulator[Record]):
 
     async def _show(self, request: web.Request, record: Record) -> web.StreamResponse:
         name = self._named(await self._read(request, record))
-        return web.json_response({"model_info": {"general.architecture": "qwen3", "qwen3.context_length": self.models[name]}})
+        facts = {"general.architecture": "qwen3", "qwen3.context_length": self.models[name]}
+        return web.json_response({"model_info": facts, "capabilities": self.capabilities})
 
     async def _tags(self, request: web.Request, record: Record) -> web.StreamResponse:
         return web.json_response({"models": [{"name": name, "model": name} for name in self.models]})

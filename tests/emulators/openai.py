@@ -78,6 +78,7 @@ class OpenAIEmulator(Emulator[OpenAIRecord]):
         caching: bool = True,
         cache_step: int = 1,
         cache_minimum: int = 0,
+        sees: bool = True,
     ) -> None:
         super().__init__(script=script, tok=tok, clock=clock)
         self.window = window
@@ -88,6 +89,8 @@ class OpenAIEmulator(Emulator[OpenAIRecord]):
         self.caching = caching
         self.cache_step = cache_step
         self.cache_minimum = cache_minimum
+        self.sees = sees
+        self.broken: set[str] = set()
         self._cached: set[str] = set()
 
     @property
@@ -123,6 +126,7 @@ class OpenAIEmulator(Emulator[OpenAIRecord]):
             await self._held(body)
             refuse(fault, streaming=streaming)
         check(body)
+        self._look(body)
         accounting = record.accounting = self._account(body)
         self._check_length(body, accounting.total)
         await self._held(body)
@@ -139,6 +143,15 @@ class OpenAIEmulator(Emulator[OpenAIRecord]):
             return await send_events(request, record, headers, events, fault)
         text = fault.body if isinstance(fault, Malformed) else json.dumps(completion, ensure_ascii=False)
         return web.Response(text=text, content_type="application/json", headers=headers)
+
+    def _look(self, body: JsonObject) -> None:
+        """Refuse images that the model does not take: any, or those that are broken."""
+        parts = [part for message in body["messages"] if isinstance(message.get("content"), list) for part in message["content"]]
+        for url in (part["image_url"]["url"] for part in parts if part["type"] == "image_url"):
+            if not self.sees:
+                raise Rejected("This model does not support image inputs.", fields={"param": "messages", "code": "invalid_value"})
+            if url.partition(",")[2] in self.broken:
+                raise Rejected("You uploaded an unsupported image.", fields={"param": None, "code": "invalid_image_format"})
 
     def _account(self, body: JsonObject) -> Accounting:
         running, total, cached = str(body["model"]), 0, 0

@@ -52,7 +52,8 @@ class NoSettings(BaseModel):
 class Desk:
     """A chat platform: it hands in what people say and keeps what it is asked to send.
 
-    faults: exceptions that the next sends for a chat raise. refusing: a send for these chats waits until they are taken out.
+    faults: exceptions that the next sends for a chat raise. refusing: a send for these chats waits until they are taken out. files: what
+    it gives for a ref, once the events in `withheld` are set and the exceptions in `losses` are raised; fetched: refs that were asked for.
     """
 
     def __init__(self, capabilities: Capabilities = Capabilities()) -> None:  # noqa: B008 - frozen
@@ -62,6 +63,10 @@ class Desk:
         self.faults: dict[str, list[Exception]] = {}
         self.stuck: dict[str, asyncio.Event] = {}
         self.known: dict[str, Sent] = {}
+        self.files: dict[str, bytes] = {}
+        self.losses: dict[str, list[Exception]] = {}
+        self.withheld: dict[str, asyncio.Event] = {}
+        self.fetched: list[str] = []
         self.hints: list[Typing | Preview] = []
         self._host: Host | None = None
         self._changed = asyncio.Condition()
@@ -100,8 +105,15 @@ class Desk:
         return ()
 
     async def fetch(self, ref: str) -> AsyncIterator[bytes]:
-        raise LookupError(ref)
-        yield b""
+        self.fetched.append(ref)
+        await self._tell()
+        if ref in self.withheld:
+            await self.withheld[ref].wait()
+        if self.losses.get(ref):
+            raise self.losses[ref].pop(0)
+        body = self.files[ref]
+        for at in range(0, len(body), 1000):
+            yield body[at : at + 1000]
 
     async def _tell(self) -> None:
         async with self._changed:

@@ -28,6 +28,7 @@ from tests.integration.engine import (
     user,
     words_of,
 )
+from tests.pictures import png
 
 REFUSED = Fault(400, "invalid_request_error", "function arguments are malformed")
 LONG = " ".join(["lorem ipsum dolor sit amet"] * 12)
@@ -372,16 +373,18 @@ async def test_scripts_without_spaces_and_emoji_never_overflow(tmp_path: Path, t
 
 
 @pytest.mark.asyncio
-async def test_an_attachment_counts_as_the_line_that_is_sent_for_it(tmp_path: Path) -> None:  # P9
-    photo = Attachment("harbour.jpg", "image/jpeg", 3_400_000, "ref")
+async def test_an_image_counts_by_its_size_and_the_words_for_a_file_by_theirs(tmp_path: Path) -> None:  # P9, P47
     async with engine(tmp_path, lambda body: say("I see."), tok=estimate) as world, world.running():
+        world.desk.files = {"p": png(1120, 840), "z": b"PK\x03\x04" + bytes(90)}
         await world.desk.ask("look at this")
-        await world.desk.ask("look at this", attachments=(photo,) * 16)
-        line = "(attached, but not readable yet: harbour.jpg, image/jpeg, 3,400,000 bytes)"
+        await world.desk.ask("look at this", attachments=(Attachment("harbour.jpg", "image/jpeg", 0, "p"),) * 2)
+        await world.desk.ask("look at this", attachments=(Attachment("all.zip", "application/zip", 0, "z"),) * 16)
+        line = "[file all.zip, application/zip, 94 bytes]"
         assert words_of(spoken(world.replies[-1])[-1]).count(line) == 16
     with sqlite3.connect(tmp_path / "clew.db") as file:
-        before, after = (sum(part[2] for part in json.loads(segments)) for (segments,) in file.execute("SELECT segments FROM model_calls"))
-    assert after - before >= 16 * estimate(line)
+        sizes = [sum(part[2] for part in json.loads(segments)) for (segments,) in file.execute("SELECT segments FROM model_calls")]
+    assert 2 * 40 * 30 < sizes[1] - sizes[0] < 2 * 40 * 30 + 100
+    assert sizes[2] - sizes[1] >= 16 * estimate(line)
 
 
 # Failure ---------------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ async def test_a_configured_window_needs_no_question(emulator: OllamaEmulator) -
     provider = provider_for(emulator.url, window=32_768)
     assert (await provider.limits()).window == 32_768
     await finish(provider)
-    assert [record.path for record in emulator.records] == ["/api/chat"]
+    assert [record.path for record in emulator.records] == ["/api/show", "/api/chat"]  # what it sees is asked once
     await provider.close()
 
 

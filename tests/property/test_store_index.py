@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.context.text import SPOKEN_BY, clean, index_text, tokens
-from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, blocks_from_json, blocks_to_json
+from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, blocks_from_json, blocks_to_json, searchable
 from clew.store import NewMessage, Outcome, Step
-from clew.store.transcript import searchable
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened
 
 words = st.text(max_size=60).map(clean)

@@ -4,6 +4,7 @@ from types import SimpleNamespace as Ns
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from clew.context.files import IMAGES, PDF
 from clew.context.rules import mended
 from clew.messages import Text, Thinking, ToolCall, ToolResult, Usage
 from clew.providers import Began, Delta, Limits, PromptMessage, Provider, Request, Stop, SystemBlock, ToolSpec
@@ -202,7 +203,7 @@ def test_limits_by_name(model: str, window: int, minimum: int) -> None:
 @pytest.mark.asyncio
 async def test_a_configured_window_is_believed() -> None:
     provider = Anthropic("claude", Settings(context_window=50_000, api_key=SecretStr("k")))
-    assert await provider.limits() == Limits(50_000, 64_000, 512)
+    assert await provider.limits() == Limits(50_000, 64_000, 512, IMAGES | {PDF})
 
 
 @pytest.mark.asyncio

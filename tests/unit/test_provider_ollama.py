@@ -139,6 +139,7 @@ async def test_settings_are_strict() -> None:
     assert isinstance(provider, Ollama)
     assert (provider.name, provider.kind, provider.model, provider.max_tokens) == ("home", "ollama", "m", "auto")
     assert (provider.cache_ttl, provider.configured, (await provider.limits()).window) == (None, True, 4096)
+    await provider.close()
     assert Settings.model_validate({"timeouts": {"between": "5s"}}).timeouts.first_byte == 300.0
     for wrong in ({"cache_ttl": "1h"}, {"base_url": "ftp://h"}, {"context_window": 12}, {"model": ""}, {"keep_alive": "5m"}):
         with pytest.raises(ValidationError):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from clew.context.files import IMAGES
 from clew.context.rules import mended
 from clew.messages import Text, Thinking, ToolCall, ToolResult, Usage
 from clew.providers import Began, Delta, Limits, PromptMessage, Provider, Request, Stop, SystemBlock, ToolSpec
@@ -181,9 +182,9 @@ def test_a_local_server_needs_no_key(settings: Settings, configured: bool) -> No
 
 @pytest.mark.asyncio
 async def test_windows_that_need_no_question() -> None:
-    assert await OpenAI("l", Settings(context_window=32768)).limits() == Limits(32768, 32768)
-    assert await OpenAI("l", Settings(model="gpt-5.6-mini")).limits() == Limits(400_000, 400_000)
-    assert await OpenAI("l", Settings(model="unheard-of")).limits() == Limits(8192, 8192)
+    assert await OpenAI("l", Settings(context_window=32768)).limits() == Limits(32768, 32768, files=IMAGES)
+    assert await OpenAI("l", Settings(model="gpt-5.6-mini")).limits() == Limits(400_000, 400_000, files=IMAGES)
+    assert await OpenAI("l", Settings(model="unheard-of")).limits() == Limits(8192, 8192, files=IMAGES)
 
 
 def test_settings_are_strict() -> None:

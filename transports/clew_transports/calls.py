@@ -97,10 +97,14 @@ class Calls:
                 yield response.status, _lines(response)
 
     async def download(self, url: URL, max_bytes: int, **request: Any) -> AsyncIterator[bytes]:
-        """The bytes of a file. Raises LookupError where there is none that can be had, or one that is longer."""
+        """The bytes of a file. Raises LookupError where there is none, or one that is longer; Unreached or Unanswered where it may be had
+        another time."""
         left = max_bytes
-        try:
-            async with self._open.get(url, allow_redirects=False, **request) as response:
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_S, sock_read=ANSWER_S)
+        with self._explained(ANSWER_S):
+            async with self._open.get(url, timeout=timeout, allow_redirects=False, **request) as response:
+                if response.status == 429 or response.status >= 500:
+                    raise Unreached(f"{self._platform} answered {response.status} for a file")
                 if response.status != 200:
                     raise LookupError(f"{self._platform} answered {response.status} for a file")
                 async for piece in response.content.iter_any():
@@ -108,10 +112,6 @@ class Calls:
                     if left < 0:
                         raise LookupError(f"a file has more than {max_bytes:,} bytes")
                     yield piece
-        except Unreached as why:
-            raise LookupError(str(why)) from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise LookupError(f"the connection to {self._platform} broke ({type(error).__name__})") from None
 
     async def websocket(self, url: URL, heartbeat_s: float | None = None, **request: Any) -> aiohttp.ClientWebSocketResponse:
         """An open WebSocket, to be closed by the caller. Raises Unreached."""

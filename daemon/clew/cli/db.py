@@ -12,6 +12,7 @@ from clew.cli.output import print_json
 from clew.cli.reading import existing_store, reading, store_path
 from clew.config import Config
 from clew.store.backup import backup as copied
+from clew.store.backup import copied_files, files_beside
 
 BETWEEN_LOOKS = 0.2
 """Seconds."""
@@ -42,9 +43,13 @@ def check(ctx: click.Context, path: Path | None, as_json: bool) -> None:
 @click.argument("target", metavar="PATH", type=click.Path(path_type=Path))
 @config_option
 def backup(target: Path, path: Path | None) -> None:
-    """Copy the database to a new file, with a daemon running or not, and check the copy. Exit code 1 if that fails."""
-    size = copied(existing_store(settings(path)), target)
+    """Copy the database to a new file, with a daemon running or not, and check the copy. Files of messages go to PATH.files beside it.
+    Exit code 1 if that fails."""
+    source = existing_store(settings(path))
+    size = copied(source, target)
     click.echo(f"{target}: {size:,} bytes, checked")
+    if files := copied_files(source, target):
+        click.echo(f"{files_beside(target)}: {files:,} file{'s' if files > 1 else ''}, checked")
 
 
 @db.command()

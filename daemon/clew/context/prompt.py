@@ -10,9 +10,10 @@ from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Literal
 
+from clew.context.files import file_tokens
 from clew.context.tokens import CACHED_CHARS, FRAME_TOKENS, TOOL_PROMPT_TOKENS, estimate
 from clew.context.view import Head, Rendered
-from clew.messages import Block, Text, Thinking, ToolCall, ToolResult
+from clew.messages import Block, File, Text, Thinking, ToolCall, ToolResult
 from clew.request import PromptMessage, Purpose, Request, SystemBlock, SystemKind, ToolSpec, Ttl
 
 Placement = Literal["system", "message"]
@@ -111,6 +112,8 @@ def _message(rendered: Rendered, head: Head) -> PromptMessage:
         return PromptMessage(role, rendered.blocks)
     first = f"{head(rendered.rows[0])} "
     blocks: list[Block] = []
+    if isinstance(rendered.blocks[0], File):
+        blocks, first = [Text(first.rstrip())], ""
     for block in rendered.blocks:
         blocks.append(Text(first + block.text) if isinstance(block, Text) else block)
         first = ""
@@ -182,7 +185,7 @@ def chain(request: Request, account: str, before: Chain | None = None) -> Chain:
             canonical = [message.role, *_canonical(each)]
             _update(state, canonical)
             markable = index != message.recall and not isinstance(each, Thinking)
-            done.append(Prefix("messages", (number, index), state.hexdigest(), sum(map(estimate, canonical)), markable))
+            done.append(Prefix("messages", (number, index), state.hexdigest(), _canonical_tokens(each, canonical), markable))
     return Chain(request, account, tuple(done), tokens, state)
 
 
@@ -193,6 +196,7 @@ def _goes_on(request: Request, account: str, before: Chain) -> bool:
         and earlier.tools == request.tools
         and earlier.system == request.system
         and earlier.messages == request.messages[: len(earlier.messages)]
+        and _has_files(earlier) == _has_files(request)
     )
 
 
@@ -205,8 +209,12 @@ def _system(request: Request, account: str) -> tuple["hashlib._Hash", list[Prefi
         _update(state, [block.text])
         done.append(Prefix(block.kind, (index, 0), state.hexdigest(), estimate(block.text), markable=True))
         tokens += done[-1].tokens
-    _level(state, "messages")
+    _level(state, "messages with images" if _has_files(request) else "messages")
     return state, done, tokens
+
+
+def _has_files(request: Request) -> bool:
+    return any(isinstance(block, File) for message in request.messages for block in message.blocks)
 
 
 @lru_cache(maxsize=64)
@@ -223,7 +231,7 @@ def _begun(account: str, tools: tuple[ToolSpec, ...]) -> tuple["hashlib._Hash", 
 
 
 def _level(state: "hashlib._Hash", name: str) -> None:
-    # The salts of a level (tool choice, thinking, images …) are constant here: clew varies none of them.
+    # The other salts of a level (tool choice, thinking …) are constant here: clew varies none of them.
     state.update(f"\x00level:{name}\x00".encode())
 
 
@@ -241,6 +249,12 @@ def _canonical(block: Block) -> list[str]:
             return ["result", call_id, name, text, str(is_error)]
         case Thinking(provider, data):
             return ["thinking", provider, data]
+        case File(digest, name, mime):
+            return ["file", digest, name, mime]
+
+
+def _canonical_tokens(block: Block, canonical: list[str]) -> int:
+    return file_tokens(block) if isinstance(block, File) else sum(map(estimate, canonical))
 
 
 # Markers ---------------------------------------------------------------------------------------------------------
@@ -334,7 +348,12 @@ def message_tokens(message: PromptMessage | Rendered) -> int:
 
 
 def block_tokens(block: Block) -> int:
-    return estimate(block.text) if isinstance(block, Text) else sum(map(estimate, _canonical(block)[1:]))
+    match block:
+        case Text(text):
+            return estimate(text)
+        case File():
+            return file_tokens(block)
+    return sum(map(estimate, _canonical(block)[1:]))
 
 
 def first_change(before: Sequence[tuple[str, str, int]], after: Sequence[tuple[str, str, int]]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from clew.context.prompt import OPENING
 from clew.context.view import LOST
-from clew.messages import Block, Text, Thinking, ToolCall, ToolResult
+from clew.messages import Block, File, Text, Thinking, ToolCall, ToolResult
 from clew.request import PromptMessage, Request
 
 NOTHING = "(empty message)"
@@ -70,7 +70,7 @@ def _is_sound(exchange: Exchange, ids: AbstractSet[str]) -> bool:
     calls: list[str] = []
     results: list[str] = []
     for message in exchange:
-        if not any(isinstance(block, Text | ToolCall | ToolResult) for block in message.blocks):
+        if not any(isinstance(block, Text | ToolCall | ToolResult | File) for block in message.blocks):
             return False
         for block in message.blocks:
             if not _may_hold(message, block):
@@ -103,7 +103,7 @@ def _may_hold(message: PromptMessage, block: Block) -> bool:
     match block:
         case Text(text):
             return bool(text) and not text.isspace()
-        case ToolResult():
+        case ToolResult() | File():
             return message.role == "user"
         case ToolCall(identifier, name):
             return message.role == "assistant" and bool(identifier) and _NAME.fullmatch(name) is not None

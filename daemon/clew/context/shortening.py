@@ -7,7 +7,7 @@ from clew.context.prompt import block_tokens
 from clew.context.stopwords import LANGUAGES
 from clew.context.text import WORD, normalise, telling_pairs
 from clew.context.view import Rendered, short_result, short_text, shown_result
-from clew.messages import Message, Text, ToolCall, ToolResult
+from clew.messages import File, Message, Text, ToolCall, ToolResult
 
 FROM_CHARS = 1_000
 """Characters from which on a result, or words beside calls, are worth a line in their place (about 300 tokens; the line has 40)."""
@@ -99,4 +99,6 @@ def _text(block: object) -> str:
             return text
         case ToolCall(name=name, arguments=arguments):
             return f"{name} {arguments}"
+        case File():
+            return block.words
     return ""

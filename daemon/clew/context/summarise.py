@@ -7,7 +7,7 @@ from datetime import datetime, tzinfo
 from clew.context.redact import redact
 from clew.context.tokens import estimate
 from clew.context.view import Rendered
-from clew.messages import Message, Text, ToolCall, ToolResult
+from clew.messages import File, Message, Text, ToolCall, ToolResult
 
 GLIMPSE = 40
 """Characters by which a message is told from its neighbours where all of it stands in front of the request."""
@@ -88,6 +88,8 @@ def _words(block: object) -> str:
             return f"(called {name} with {arguments})"
         case ToolResult(_, name, text, is_error):
             return f"({name} {'failed' if is_error else 'answered'}: {text})"
+        case File():
+            return block.words
     return ""
 
 

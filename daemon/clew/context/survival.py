@@ -21,7 +21,7 @@ from clew.context.steps import Steps, finish
 from clew.context.summarise import speaker
 from clew.context.text import pairs
 from clew.context.weighing import MUST
-from clew.messages import Message, Role, Text, ToolResult
+from clew.messages import Block, File, Message, Role, Text, ToolResult
 
 MAX_CHARS = 20_000
 """Characters of one message that are looked through, half of them from each end."""
@@ -102,11 +102,20 @@ class Heard:
 
 def said(row: Message, known: Collection[str] = ()) -> Said:
     """What was said in a message, redacted. known: secrets of this installation."""
-    text = "\n".join(block.text for block in row.blocks if isinstance(block, Text | ToolResult))
+    text = "\n".join(filter(None, map(_words, row.blocks)))
     if len(text) > MAX_CHARS:
         text = f"{text[: MAX_CHARS // 2]}\n{text[-MAX_CHARS // 2 :]}"
     failed = any(result.is_error for result in row.results)
     return Said(redact(text, known), speaker(row), row.role, row.id, row.seq, row.at, failed)
+
+
+def _words(block: Block) -> str:
+    match block:
+        case Text(text) | ToolResult(text=text):
+            return text
+        case File():
+            return block.line
+    return ""
 
 
 def heard(conversation: Iterable[Said]) -> Heard:

@@ -7,7 +7,7 @@ from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Literal
 
-from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult
+from clew.messages import Block, File, Message, Text, Thinking, ToolCall, ToolResult
 
 Kind = Literal["user", "assistant", "results"]
 
@@ -161,7 +161,7 @@ class _Builder:
         for block in row.blocks:
             if isinstance(block, Text) and not block.text.strip():
                 continue
-            if isinstance(block, ToolResult) or (not isinstance(block, Text) and row.role != "assistant"):
+            if not _may_hold(row, block):
                 self.repairs.append(f"message {row.id}: a block that its role cannot hold")
                 continue
             if isinstance(block, Thinking) and row.turn != self._turn:
@@ -179,6 +179,12 @@ class _Builder:
             name = f"{name}_{seq}"
         self._used.add(name)
         return name
+
+
+def _may_hold(row: Message, block: Block) -> bool:
+    if isinstance(block, File):
+        return row.role == "user"
+    return isinstance(block, Text) or (row.role == "assistant" and not isinstance(block, ToolResult))
 
 
 Head = Callable[[Message], str]

@@ -72,11 +72,16 @@ class ProviderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a model can take. window, max_output: tokens. marker_minimum: the shortest prefix a marker caches, None without markers."""
+    """What a model can take.
+
+    window, max_output: tokens. marker_minimum: the shortest prefix a marker caches, None without markers. files: media types that it takes
+    as they are.
+    """
 
     window: int
     max_output: int
     marker_minimum: int | None = None
+    files: frozenset[str] = frozenset()
 
 
 class Provider(Protocol):

@@ -8,14 +8,15 @@ import json
 import re
 import time
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from pydantic import SecretStr
 
 from clew.config.settings import Settings as Section
-from clew.messages import Block, Text, Thinking, ToolCall, ToolResult, Usage
+from clew.context.files import IMAGES, PDF
+from clew.messages import Block, File, Text, Thinking, ToolCall, ToolResult, Usage
 from clew.plugins import Plugin
 from clew.providers import Began, Delta, Done, Event, Limits, ProviderError, Request, Stop, SystemBlock, Timeouts, Ttl
 from clew.providers.failures import Answer, failure, stalled
@@ -33,10 +34,12 @@ ANSWERS_S = 2.0
 LIMITS_S = 5.0
 """Seconds to ask for the model's limits."""
 
-_UNKNOWN = Limits(window=200_000, max_output=32_000, marker_minimum=4_096)
+_FILES = IMAGES | {PDF}
+"""Every model that is served takes them (Anthropic's model page of October 2026)."""
+_UNKNOWN = Limits(window=200_000, max_output=32_000, marker_minimum=4_096, files=_FILES)
 _KNOWN: Mapping[str, Limits] = {
     **{
-        f"claude-{name}": Limits(window=1_000_000, max_output=64_000, marker_minimum=minimum)
+        f"claude-{name}": Limits(1_000_000, 64_000, minimum, _FILES)
         for name, minimum in {
             "opus-5-5": 512,
             "sonnet-5-5": 512,
@@ -53,7 +56,7 @@ _KNOWN: Mapping[str, Limits] = {
         }.items()
     },
     **{
-        f"claude-{name}": Limits(window=200_000, max_output=32_000, marker_minimum=minimum)
+        f"claude-{name}": Limits(200_000, 32_000, minimum, _FILES)
         for name, minimum in {
             "sonnet-4-5": 1_024,
             "opus-4-5": 4_096,
@@ -101,7 +104,7 @@ def payload(request: Request, model: str) -> dict[str, Any]:
     body: dict[str, Any] = {"model": model, "max_tokens": request.max_tokens}
     if system := [_system_part(block, mark) for block in request.system if block.text.strip()]:
         body["system"] = system
-    body["messages"] = [_message(turn, mark) for turn in turns(request.messages, author(model))]
+    body["messages"] = [_message(turn, mark, request.files) for turn in turns(request.messages, author(model))]
     if request.tools:
         body["tools"] = [
             {"name": tool.name, "description": tool.description, "input_schema": schema(tool.schema)} for tool in request.tools
@@ -118,11 +121,11 @@ def _system_part(block: SystemBlock, mark: dict[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": well_formed(block.text), **(mark if block.marked else {})}
 
 
-def _message(turn: Turn, mark: dict[str, Any]) -> dict[str, Any]:
-    return {"role": turn.role, "content": [_part(block, mark if marked else {}) for block, marked in turn.blocks]}
+def _message(turn: Turn, mark: dict[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
+    return {"role": turn.role, "content": [_part(block, mark if marked else {}, files) for block, marked in turn.blocks]}
 
 
-def _part(block: Block, mark: dict[str, Any]) -> dict[str, Any]:
+def _part(block: Block, mark: dict[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
     match block:
         case Text(text):
             return {"type": "text", "text": well_formed(text), **mark}
@@ -134,6 +137,9 @@ def _part(block: Block, mark: dict[str, Any]) -> dict[str, Any]:
             return {"type": "tool_result", "tool_use_id": _id(call_id), **content, **error, **mark}
         case Thinking(_, data):
             return dict(json.loads(data))  # takes no marker
+        case File(digest, _, mime):
+            source = {"type": "base64", "media_type": mime, "data": files[digest]}
+            return {"type": "document" if mime == PDF else "image", "source": source, **mark}
 
 
 def _id(call_id: str) -> str:
@@ -295,7 +301,7 @@ class Anthropic:
     async def limits(self) -> Limits:
         known = known_limits(self.model)
         if self._settings.context_window:
-            return Limits(self._settings.context_window, known.max_output, known.marker_minimum)
+            return replace(known, window=self._settings.context_window)
         if self._limits is None and self.configured:
             self._limits = await self._ask_limits(known)
         return self._limits or known
@@ -356,7 +362,7 @@ class Anthropic:
         except (AnthropicError, ProviderError, OSError, ValueError):
             return None
         window, output = getattr(info, "max_input_tokens", None), getattr(info, "max_tokens", None)
-        return Limits(window or known.window, output or known.max_output, known.marker_minimum)
+        return replace(known, window=window or known.window, max_output=output or known.max_output)
 
     def _failed(self, error: Exception, reply: Reply) -> ProviderError | None:
         from anthropic import APIConnectionError, APIError, APIStatusError

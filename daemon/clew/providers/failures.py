@@ -24,6 +24,8 @@ _SPENT_CODES = frozenset(
     }
 )
 _SPENT_WORDS = ("specified api usage limits", "credit balance is too low")
+_UNSEEN = ("image input is not supported", "does not support image")
+"""What llama.cpp answers, as a failure of its own, where a model has no eyes, and others like it."""
 _KEY = re.compile(r"\b(?:sk|pk|key)-[\w*.\-]{4,}|(?i:\bbearer\s+)\S+")
 _BY_TYPE: Mapping[str, ErrorKind] = {
     "overloaded_error": "overloaded",
@@ -88,6 +90,8 @@ def _kind(answer: Answer) -> ErrorKind:
         return "quota"
     if answer.status in _BY_STATUS:
         return _BY_STATUS[answer.status]
+    if any(words in message for words in _UNSEEN):
+        return "invalid"
     if answer.status >= 500:
         return "overloaded" if answer.type == "overloaded_error" or "overloaded" in message else "server"
     if answer.status == 200:

@@ -17,8 +17,9 @@ from pydantic import Field
 
 from clew.config.settings import Settings as Section
 from clew.config.units import Duration
+from clew.context.files import IMAGES
 from clew.context.prompt import request_tokens
-from clew.messages import Block, Text, ToolCall, ToolResult, Usage
+from clew.messages import Block, File, Text, ToolCall, ToolResult, Usage
 from clew.plugins import Plugin
 from clew.providers import Began, Delta, Done, Event, Limits, ProviderError, Request, Stop, Timeouts, Ttl
 from clew.providers.failures import Answer, failure, safe, stalled
@@ -93,7 +94,7 @@ def _messages(request: Request) -> list[dict[str, Any]]:
     if request.system_text.strip():
         messages.append({"role": "system", "content": well_formed(request.system_text)})
     for turn in turns(request.messages, KIND):
-        messages.extend([_assistant(turn)] if turn.role == "assistant" else _user(turn))
+        messages.extend([_assistant(turn)] if turn.role == "assistant" else _user(turn, request.files))
     return messages
 
 
@@ -106,13 +107,15 @@ def _assistant(turn: Turn) -> dict[str, Any]:
     return {"role": "assistant", "content": _text(turn), **({"tool_calls": calls} if calls else {})}
 
 
-def _user(turn: Turn) -> list[dict[str, Any]]:
+def _user(turn: Turn, files: Mapping[str, str]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = [
         {"role": "tool", "tool_name": well_formed(block.name), "content": well_formed(block.text)}
         for block, _ in turn.blocks
         if isinstance(block, ToolResult)
     ]
     text = _text(turn)
+    if images := [files[block.hash] for block, _ in turn.blocks if isinstance(block, File)]:
+        return [*messages, {"role": "user", "content": text, "images": images}]
     return [*messages, {"role": "user", "content": text}] if text else messages
 
 
@@ -137,6 +140,14 @@ def window_of(loaded: Any, shown: Any, model: str) -> int:
     facts = shown.get("model_info") if isinstance(shown, dict) else None
     facts = facts if isinstance(facts, dict) else {}
     return min(window, _size(facts.get(f"{facts.get('general.architecture')}.context_length")) or window)
+
+
+def sees(shown: Any) -> bool:
+    """Whether a model takes images. shown: the answer of `/api/show`; servers older than 0.6.4 tell no capabilities, but of a projector."""
+    if not isinstance(shown, dict):
+        return False
+    capabilities = shown.get("capabilities")
+    return "vision" in capabilities if isinstance(capabilities, list) else bool(shown.get("projector_info"))
 
 
 def _size(value: Any) -> int | None:
@@ -230,6 +241,7 @@ class Ollama:
         self._timeouts = Timeouts(settings.timeouts.first_byte, settings.timeouts.between)
         self._window = settings.context_window
         self._deciding = asyncio.Lock()
+        self._files: frozenset[str] | None = None
         self._calls_tools = True
         self._client: aiohttp.ClientSession | None = None
 
@@ -242,10 +254,10 @@ class Ollama:
 
     async def limits(self) -> Limits:
         async with self._deciding:
-            if self._window is None:
-                self._window = await self._ask_window()
+            if self._window is None or self._files is None:
+                await self._ask()
         window = self._window or SMALL_WINDOW
-        return Limits(window, window)
+        return Limits(window, window, files=self._files or frozenset())
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         window = (await self.limits()).window
@@ -324,10 +336,13 @@ class Ollama:
             return ProviderError("unavailable", f"{error}; take a smaller model, or a smaller context_window for it")
         return error
 
-    async def _ask_window(self) -> int | None:
-        """None where the server could not be asked."""
-        loaded = await get_json(f"{self._base_url}/api/ps", {}, FACTS_S)
-        return None if loaded is None else window_of(loaded, await self._shown(), self.model)
+    async def _ask(self) -> None:
+        """Ask the server what it does not know of the model yet; where it does not answer, it is asked again."""
+        shown = await self._shown()
+        if shown is not None:
+            self._files = IMAGES if sees(shown) else frozenset()
+        if self._window is None and (loaded := await get_json(f"{self._base_url}/api/ps", {}, FACTS_S)) is not None:
+            self._window = window_of(loaded, shown, self.model)
 
     async def _shown(self) -> Any:
         waits = Timeouts(FACTS_S, FACTS_S)

@@ -15,7 +15,8 @@ from zlib import crc32
 from pydantic import SecretStr
 
 from clew.config.settings import Settings as Section
-from clew.messages import Block, Text, ToolCall, ToolResult, Usage
+from clew.context.files import IMAGES
+from clew.messages import Block, File, Text, ToolCall, ToolResult, Usage
 from clew.plugins import Plugin
 from clew.providers import Began, Delta, Done, Event, Limits, ProviderError, Request, Stop, Timeouts, Ttl
 from clew.providers.failures import Answer, failure, stalled
@@ -82,7 +83,7 @@ def _messages(request: Request, longest_id: int | None) -> list[dict[str, Any]]:
     if request.system_text.strip():
         messages.append({"role": "system", "content": well_formed(request.system_text)})
     for turn in turns(request.messages, KIND):
-        messages.extend([_assistant(turn, longest_id)] if turn.role == "assistant" else _user(turn, longest_id))
+        messages.extend([_assistant(turn, longest_id)] if turn.role == "assistant" else _user(turn, longest_id, request.files))
     return messages
 
 
@@ -100,13 +101,20 @@ def _assistant(turn: Turn, longest_id: int | None) -> dict[str, Any]:
     return {"role": "assistant", **({"content": text} if text else {}), **({"tool_calls": calls} if calls else {})}
 
 
-def _user(turn: Turn, longest_id: int | None) -> list[dict[str, Any]]:
+def _user(turn: Turn, longest_id: int | None, files: Mapping[str, str]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = [
         {"role": "tool", "tool_call_id": _id(block.call_id, longest_id), "content": well_formed(block.text)}
         for block, _ in turn.blocks
         if isinstance(block, ToolResult)
     ]
     text = _text(turn)
+    images = [
+        {"type": "image_url", "image_url": {"url": f"data:{block.mime};base64,{files[block.hash]}"}}
+        for block, _ in turn.blocks
+        if isinstance(block, File)
+    ]
+    if images:
+        return [*messages, {"role": "user", "content": [*([{"type": "text", "text": text}] if text else []), *images]}]
     return [*messages, {"role": "user", "content": text}] if text else messages
 
 
@@ -263,10 +271,10 @@ class OpenAI:
 
     async def limits(self) -> Limits:
         if self._settings.context_window:
-            return Limits(self._settings.context_window, self._settings.context_window)
+            return Limits(self._settings.context_window, self._settings.context_window, files=IMAGES)
         if self._limits is None and (window := await self._ask_window()):
-            self._limits = Limits(window, window)
-        return self._limits or Limits(SMALL_WINDOW, SMALL_WINDOW)
+            self._limits = Limits(window, window, files=IMAGES)
+        return self._limits or Limits(SMALL_WINDOW, SMALL_WINDOW, files=IMAGES)
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         client = await self._sdk()

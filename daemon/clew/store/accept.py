@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from clew.clock import new_id
 from clew.store import Decide, Person, Reply, Sender, Verdict, approvals, outbox, people
+from clew.store.files import verbs as files
 from clew.transport import Inbound, Part, Receipt
 
 REQUEST_DAYS = 7
@@ -184,11 +185,9 @@ def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender
         _edit(db, item, chat, person)
     elif not verdict.refused:
         db.execute("INSERT INTO timeline (address, inbox) VALUES (?, ?)", (str(item.address), row.lastrowid))
-    for attachment in item.attachments:
-        db.execute(
-            "INSERT INTO attachments (id, inbox, name, mime, size, ref) VALUES (?, ?, ?, ?, ?, ?)",
-            (new_id(), row.lastrowid, attachment.name, attachment.mime, attachment.size, attachment.ref),
-        )
+    if item.attachments:
+        number, wanted = int(row.lastrowid or 0), state == "new" and verdict.kind == "message"
+        files.put(db, number, str(item.address), item.attachments, now, wanted=wanted, said=bool(item.text.strip()))
 
 
 def _edit(db: sqlite3.Connection, item: Inbound, chat: int, person: str) -> None:

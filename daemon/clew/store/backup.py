@@ -6,6 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from clew.errors import StoreError
+from clew.store.files import verbs
+from clew.store.files.folder import FOLDER, Folder
 
 
 def backup(source: Path, path: Path) -> int:
@@ -30,6 +32,33 @@ def backup(source: Path, path: Path) -> int:
         path.unlink()
         raise
     return path.stat().st_size
+
+
+def files_beside(path: Path) -> Path:
+    """Where the files of messages lie that belong to the copy `path`."""
+    return path.with_name(f"{path.name}.{FOLDER}")
+
+
+def copied_files(source: Path, path: Path) -> int:
+    """Copy the files that the database copy `path` names from beside `source`. Returns how many. Raises StoreError where one is missing,
+    damaged or cannot be written."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        known = db.execute("SELECT 1 FROM pragma_table_info('attachments') WHERE name = 'hash'").fetchone()
+        wanted = sorted(verbs.wanted(db)) if known else []
+    origin, copy = Folder(source.with_name(FOLDER)), Folder(files_beside(path))
+    lost = 0
+    for digest in wanted:
+        body = origin.read(digest)
+        if body is None:
+            lost += 1
+            continue
+        try:
+            copy.put(body)
+        except OSError as error:
+            raise StoreError(f"{copy.path}: {error.strerror}.", hint="The database is copied, its files are not all.") from None
+    if lost:
+        raise StoreError(f"{lost} files of messages are missing or damaged.", hint="All else is copied. `clew db check` names them.")
+    return len(wanted)
 
 
 def _copy(source: Path, path: Path) -> None:

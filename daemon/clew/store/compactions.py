@@ -8,6 +8,7 @@ from typing import Any
 
 from clew.store import CacheEntry, Compaction, ModelCall, PromptState, Reader, ViewRows, model_calls, transcript
 from clew.store.damage import readable
+from clew.store.files import verbs as files
 from clew.store.notes import Where, scopes
 
 _COLUMNS = (
@@ -116,6 +117,7 @@ def _view(db: sqlite3.Connection, session: str, newest: Compaction | None) -> Vi
         damaged=tuple(f"compaction {each}: it cannot be read" for each in damaged(db, session)),
         hold_seq=_hold_seq(db, session, newest),
         ratios={(provider, model): ratio for provider, model, ratio in db.execute("SELECT provider, model, ratio FROM token_ratios")},
+        refused=files.refused(db, session),
     )
 
 

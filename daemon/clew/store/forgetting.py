@@ -13,6 +13,7 @@ from clew.context import ledger as ledgers
 from clew.context.forgetting import silent, without
 from clew.store import Compaction, compactions, runs, transcript
 from clew.store.damage import readable
+from clew.store.files import verbs as files
 from clew.store.notes import Where, scopes
 from clew.store.notes import forgetting as notes
 
@@ -38,6 +39,7 @@ def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo,
     )
     db.execute(f"DELETE FROM pins WHERE message IN {_IN}", (listed,))
     db.execute(f"DELETE FROM recalled WHERE message IN {_IN}", (listed,))
+    files.forget(db, listed)
     _leave_prompts(db, set(ids), {scope for scope, _ in facts})
     db.execute(f"DELETE FROM timeline WHERE inbox IN (SELECT id FROM inbox WHERE turn IN {_IN})", (turns,))
     db.execute(f"UPDATE inbox SET text = '' WHERE turn IN {_IN}", (turns,))

@@ -1,5 +1,7 @@
 """Exports coming back: checked as a whole first, then written piece by piece, so that nobody's reply waits for a long thread."""
 
+import base64
+import hashlib
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -9,8 +11,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from clew.errors import UsageError
-from clew.messages import blocks_from_json
+from clew.messages import File, blocks_from_json
 from clew.store import NewMessage, transcript
+from clew.store.files import verbs as files
 from clew.transport import Address
 
 FORMAT = 1
@@ -59,6 +62,19 @@ class Compaction(BaseModel):
     undone_at: Time | None
 
 
+class Kept(_Part):
+    """A file of a message. data: its bytes in base64, None where they were left out."""
+
+    message: Name
+    name: Annotated[str, Field(max_length=1000)]
+    mime: Annotated[str, Field(max_length=200)]
+    size: Annotated[int, Field(ge=0)]
+    voice: Annotated[int, Field(ge=0, le=1)]
+    hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    at: Time
+    data: Annotated[str, Field(max_length=2**30)] | None
+
+
 class Export(_Part):
     """What `sessions.export` gives."""
 
@@ -69,6 +85,7 @@ class Export(_Part):
     pins: list[dict[str, JsonValue]]
     retractions: list[dict[str, JsonValue]] = []
     model_calls: list[dict[str, JsonValue]]
+    files: list[Kept] = []
 
 
 def check(data: Any) -> Export:
@@ -118,6 +135,8 @@ def add(db: sqlite3.Connection, session: Session, messages: Sequence[Message], n
 def end(db: sqlite3.Connection, export: Export, now: float) -> None:
     """Write what hangs on the messages; a chat that has no session goes on with this one."""
     session = export.session
+    for kept in export.files:
+        _restore_file(db, export, kept)
     for each in export.compactions:
         _restore(db, "compactions", each.model_dump())
     for call in export.model_calls:
@@ -129,6 +148,29 @@ def end(db: sqlite3.Connection, export: Export, now: float) -> None:
     db.execute("UPDATE sessions SET title = ? WHERE id = ?", (session.title, session.id))
     home = _chat(db, session.address, session.direct, now)
     db.execute("UPDATE chats SET session = ? WHERE id = ? AND session IS NULL", (session.id, home))
+
+
+def body(kept: Kept) -> bytes | None:
+    """The bytes of a file in an export; None where they were left out. Raises UsageError where they are other bytes."""
+    if kept.data is None:
+        return None
+    try:
+        found = base64.b64decode(kept.data, validate=True)
+    except ValueError:
+        raise _wrong(f"the data of {kept.name!r} is not base64") from None
+    if hashlib.sha256(found).hexdigest() != kept.hash:
+        raise _wrong(f"the data of {kept.name!r} is not what it was")
+    return found
+
+
+def _restore_file(db: sqlite3.Connection, export: Export, kept: Kept) -> None:
+    message = next((each for each in export.messages if each.id == kept.message), None)
+    blocks = blocks_from_json(json.dumps(message.blocks)) if message else ()
+    block = next((each for each in blocks if isinstance(each, File) and each.hash == kept.hash), None)
+    if message is None or block is None:
+        raise _wrong(f"the file {kept.name!r} is of none of its messages")
+    if kept.data is not None:
+        files.restore(db, kept.model_dump(), message.address, block)
 
 
 def _restore(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 
+from clew.messages import searchable
 from clew.store import Compaction, compactions, transcript
 
 NAMED = 5
@@ -80,7 +81,7 @@ def _unfindable(db: sqlite3.Connection, session: str, to_seq: int) -> Iterator[s
     ).fetchall()
     for place, *columns in rows:
         row = transcript.message(columns)
-        words = list(dict.fromkeys(transcript.index_text(db, transcript.searchable(row.blocks)).split()))[:WORDS]
+        words = list(dict.fromkeys(transcript.index_text(db, searchable(row.blocks)).split()))[:WORDS]
         if not words:
             continue
         asked = " AND ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in words)

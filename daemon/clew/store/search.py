@@ -15,8 +15,8 @@ from clew.context.query import Query
 from clew.context.ranking import Candidate, Line, Matcher, Ranked, Scored, rank
 from clew.context.regions import Hits, regions
 from clew.context.text import SPOKEN_BY, stem
-from clew.messages import blocks_from_json, readable_blocks
-from clew.store import Ask, Found, Scope, lanes, transcript
+from clew.messages import blocks_from_json, readable_blocks, searchable
+from clew.store import Ask, Found, Scope, lanes
 from clew.store.places import CHAT_BITS, first_place, last_place
 
 _NOTHING_IN_VIEW = 2**62
@@ -267,9 +267,9 @@ def _candidate(scope: Scope, identifier: str, address: str, role: str, text: str
 
 def _text(blocks: str) -> str:
     try:
-        return transcript.searchable(blocks_from_json(blocks))
+        return searchable(blocks_from_json(blocks))
     except ValueError:
-        return transcript.searchable(readable_blocks(blocks))
+        return searchable(readable_blocks(blocks))
 
 
 def visible(db: sqlite3.Connection, scope: Scope, ids: Sequence[str]) -> frozenset[str]:

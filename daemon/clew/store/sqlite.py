@@ -41,6 +41,7 @@ class SqliteStore(TurnsDoor, ViewDoor, SearchDoor, DeliveryDoor, PeopleDoor, Job
                 await self._db.write(self._rebuild_index)
             await self.notes.prepare()
             await self.documents.sweep()
+            await self.files.prepare()
         await self.documents.look()
         await self._load_prefixes()
 

@@ -10,7 +10,7 @@ from typing import Any
 from clew.clock import new_id
 from clew.context.spans import written_on
 from clew.context.text import SPOKEN_BY, tokens
-from clew.messages import Block, Message, Role, Text, ToolCall, ToolResult, blocks_from_json, blocks_to_json, readable_blocks
+from clew.messages import Message, Role, blocks_from_json, blocks_to_json, readable_blocks, searchable
 from clew.store import NewMessage, lanes
 from clew.store.places import CHAT_BITS, first_place, last_place
 
@@ -78,18 +78,6 @@ def restore(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int
     found = Message(identifier, seq, new.role, new.blocks, new.at, new.sender, new.sender_name, turn)
     _index(db, number, chat, found)
     return found
-
-
-def searchable(blocks: Iterable[Block]) -> str:
-    """The text by which a message is found: its words, the arguments of its calls, the text of its results."""
-    pieces = []
-    for block in blocks:
-        match block:
-            case Text(text) | ToolResult(text=text):
-                pieces.append(text)
-            case ToolCall(name=name, arguments=arguments):
-                pieces.append(f"{name} {arguments}")
-    return "\n".join(pieces)
 
 
 def _index(db: sqlite3.Connection, number: int, chat: int, found: Message, into: str = "") -> None:

@@ -34,6 +34,7 @@ from clew.store import (
     transcript,
 )
 from clew.store.damage import readable
+from clew.store.files import verbs as files
 from clew.store.notes import NOTHING, NoteEffect, history, reading
 from clew.transport import Address
 
@@ -138,12 +139,13 @@ def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging
 
 
 def _first(db: sqlite3.Connection) -> tuple[int, str | None, str, int, Any] | None:
-    """(chat, its session, transport, inbox row, kind) of the oldest arrival whose session is free."""
+    """(chat, its session, transport, inbox row, kind) of the oldest arrival whose session is free and whose files are there."""
     row: tuple[int, str | None, str, int, Any] | None = db.execute(
         "SELECT chats.id, chats.session, inbox.transport, inbox.id, inbox.kind"
         " FROM (SELECT chat, min(id) AS id FROM inbox WHERE state = 'new' AND kind <> 'job' GROUP BY chat) AS first"
         " JOIN inbox ON inbox.id = first.id JOIN chats ON chats.id = first.chat"
         " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = chats.session AND turns.state IN ('running', 'waiting'))"
+        f" AND NOT EXISTS (SELECT 1 FROM attachments WHERE attachments.inbox = inbox.id AND attachments.{files.OPEN})"
         " ORDER BY inbox.id LIMIT 1"
     ).fetchone()
     return row
@@ -179,6 +181,8 @@ def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: 
         item = _item(row)
         if items and not (merges and item.kind == kind == "message" and item.person == items[0].person):
             break
+        if items and files.are_open(db, item.id):
+            break
         items.append(item)
     return tuple(items)
 
@@ -210,20 +214,20 @@ def _start(
 
 
 def _take_in(db: sqlite3.Connection, session: str, chat: int, turn: str, items: tuple[Item, ...], now: float) -> tuple[Message, ...]:
-    """Append the user messages of inbox rows, their attachments with them."""
+    """Append the user messages of inbox rows, their files with them."""
     stored = transcript.append(db, session, chat, turn, [_spoken(db, item, now) for item in items])
     for message, item in zip(stored, items, strict=True):
         if len(message.blocks) > 1:
-            db.execute("UPDATE attachments SET message = ? WHERE inbox = ?", (message.id, item.id))
+            files.join(db, item.id, message.id)
     return stored
 
 
 def _spoken(db: sqlite3.Connection, item: Item, now: float) -> NewMessage:
-    """The user message of an inbox row, with a line for each attachment. Its time is when it arrived, never later than now."""
-    attached = db.execute("SELECT name, mime, size FROM attachments WHERE inbox = ? ORDER BY rowid", (item.id,))
-    lines = tuple(Text(f"(attached, but not readable yet: {name}, {mime}, {size:,} bytes)") for name, mime, size in attached)
+    """The user message of an inbox row, with its files. Its time is when it arrived, never later than now."""
     metadata = {"client_id": item.client_id, "inbox": item.id} | ({"job": item.job} if item.job else {})
-    return NewMessage("user", (Text(item.text), *lines), min(item.received, now), item.person, item.sender_name, metadata)
+    return NewMessage(
+        "user", (Text(item.text), *files.blocks(db, item.id)), min(item.received, now), item.person, item.sender_name, metadata
+    )
 
 
 def _claim(
@@ -289,7 +293,7 @@ def steer(db: sqlite3.Connection, claim: Claim, now: float) -> tuple[tuple[Item,
     first = db.execute(
         "SELECT id, kind, person FROM inbox WHERE chat = ? AND state = 'new' AND kind <> 'job' ORDER BY id LIMIT 1", (chat,)
     ).fetchone()
-    if first is None or first[1] != "message" or claim.person is None or first[2] != claim.person.id:
+    if first is None or first[1] != "message" or claim.person is None or first[2] != claim.person.id or files.are_open(db, first[0]):
         return (), ()
     items = _items(db, chat, first[0], "message", merges=True)
     stored = _take_in(db, claim.session, chat, claim.turn, items, now)

@@ -13,7 +13,7 @@ from itertools import chain
 
 from clew.context.nearness import Nearness, Pair
 from clew.context.vectors import cosines
-from clew.messages import blocks_from_json, readable_blocks
+from clew.messages import blocks_from_json, readable_blocks, searchable
 from clew.store import transcript
 from clew.store.damage import readable
 from clew.store.database import Database
@@ -174,9 +174,9 @@ def problems(db: sqlite3.Connection) -> list[str]:
 
 def _text(blocks: str) -> str:
     try:
-        return transcript.searchable(blocks_from_json(blocks))
+        return searchable(blocks_from_json(blocks))
     except ValueError:
-        return transcript.searchable(readable_blocks(blocks))
+        return searchable(readable_blocks(blocks))
 
 
 def _names(db: sqlite3.Connection, session: str, seq: int) -> frozenset[str]:

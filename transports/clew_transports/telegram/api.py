@@ -52,11 +52,16 @@ class Api:
         return _result(answer.status, answer.json())
 
     async def download(self, file_id: str) -> AsyncIterator[bytes]:
-        """The bytes of a file. Raises LookupError where there is none that can be had."""
+        """The bytes of a file. Raises LookupError where there is none, or it is too large for the Bot API; Refusal, Unreached or Unanswered
+        where it may be had another time."""
         try:
             path = (await self.call("getFile", {"file_id": file_id}))["file_path"]
-        except (Refusal, Unreached, Unanswered, KeyError, TypeError) as error:
-            raise LookupError(str(error)) from None
+        except Refusal as refusal:
+            if refusal.code in (400, 404):
+                raise LookupError(str(refusal)) from None
+            raise
+        except (KeyError, TypeError):
+            raise LookupError("Telegram's answer to getFile names no file") from None
         async for piece in self._calls.download(URL(f"{self._files}/{path}"), MAX_FILE_BYTES):
             yield piece
 

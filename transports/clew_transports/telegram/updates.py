@@ -26,6 +26,9 @@ _FILES = {
 }
 """Kinds of files in a message, and their type where none is given."""
 
+_ENDINGS = {"audio": ".mp3", "voice": ".ogg", "video": ".mp4", "video_note": ".mp4", "animation": ".mp4"}
+"""Of the names of those that have none."""
+
 Groups = Literal["mention", "all"]
 
 
@@ -203,5 +206,6 @@ def _attachments(message: Mapping[str, Any]) -> Iterator[Attachment]:
         if kind == "document" and "animation" in message:
             continue  # the same file, told twice for older clients
         if found := message.get(kind):
-            name = str(found.get("file_name") or kind)
-            yield Attachment(name[:200], str(found.get("mime_type") or mime)[:100], int(found.get("file_size") or 0), str(found["file_id"]))
+            name, declared = str(found.get("file_name") or f"{kind}{_ENDINGS.get(kind, '')}"), str(found.get("mime_type") or mime)
+            size, spoken = int(found.get("file_size") or 0), kind in ("voice", "video_note")
+            yield Attachment(name[:200], declared[:100], size, str(found["file_id"]), spoken)

@@ -11,8 +11,6 @@ LONGEST_LOG = 16 * 2**20
 """Bytes of SQLite's write-ahead log from which on it is written back at the next look."""
 ROOM = 4 * 2**20
 """Bytes that must be free for a disk that was full to count as mended: a log that is reused takes small writes on a full disk too."""
-ROOM = 4 * 2**20
-"""Bytes that must be free for a disk that was full to count as mended: a log that is reused takes small writes on a full disk too."""
 
 
 class HealthDoor(Opened):
@@ -28,7 +26,7 @@ class HealthDoor(Opened):
     async def check(self) -> list[str]:
         """What is wrong with the file, in words: SQLite's own check, and the indexes against what they are made of."""
         problems = await self._db.read(health.check, self._index)
-        return problems or [*await self.notes.check(), *await self.documents.check()]
+        return problems or [*await self.notes.check(), *await self.documents.check(), *await self.files.check()]
 
     async def rebuild_index(self) -> rebuilding.Rebuilding:
         """Begin to build the search index anew, unless that is going on; `rebuild_some` goes on with it."""

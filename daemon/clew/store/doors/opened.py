@@ -8,6 +8,7 @@ from clew.store import model_calls
 from clew.store.changes import Changes
 from clew.store.database import Database
 from clew.store.documents.door import DocumentsDoor
+from clew.store.files.door import FilesDoor
 from clew.store.indexing import Indexer
 from clew.store.notes.door import NotesDoor
 from clew.store.prefix_cache import LIMIT, PrefixCache
@@ -18,7 +19,7 @@ class Opened:
     """A store that is open, with what its verbs share.
 
     arrivals: there may be a turn to claim. jobs_changed: somebody changed a job. deliveries: by transport, there may be something to send.
-    notes, documents, vectors: their verbs.
+    notes, documents, files, vectors: their verbs.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer, known: Collection[str] = ()) -> None:
@@ -32,6 +33,7 @@ class Opened:
         self._prefixes = PrefixCache()
         self._any = Changes()
         self.arrivals = Changes()
+        self.files = FilesDoor(database, path, lambda: self._notify(self.arrivals))
         self.jobs_changed = Changes()
         self.deliveries = defaultdict[str, Changes](Changes)
 

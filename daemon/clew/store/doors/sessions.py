@@ -39,7 +39,9 @@ class SessionsDoor(Opened):
         return await self._db.read(transcript.by_ids, ids)
 
     async def export_session(self, session: str) -> dict[str, Any]:
-        return await self._db.read(sessions.export, session)
+        """All of a session as plain values. Its files' bytes come with it in base64, those of the newest while they fit the bound."""
+        exported = await self._db.read(sessions.export, session)
+        return exported | {"files": await self.files.exported(session)}
 
     async def import_session(self, data: dict[str, Any], now: float) -> str:
         """Raises UsageError where `data` is no export, or its session is here already. Returns the session's id."""
@@ -49,14 +51,19 @@ class SessionsDoor(Opened):
         try:
             for start in range(0, len(messages), imports.PIECE):
                 await self._db.write(imports.add, session, messages[start : start + imports.PIECE], now)
-            await self._db.write(imports.end, export, now)
+            async with self.files.placing():
+                for kept in export.files:
+                    await self.files.put(await asyncio.to_thread(imports.body, kept))
+                await self._db.write(imports.end, export, now)
         except BaseException:
             await self._db.write(sessions.delete, session.id)
             raise
         return session.id
 
     async def delete_session(self, session: str) -> int:
-        return await self._db.write(sessions.delete, session)
+        gone = await self._db.write(sessions.delete, session)
+        await self.files.sweep()
+        return gone
 
     async def tell_repairs(self, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
         """Which of these repairs of a session's view were not told yet; they are from now on."""

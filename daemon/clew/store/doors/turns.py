@@ -7,6 +7,7 @@ from clew.store import (
     Answered,
     Claim,
     Decide,
+    Effect,
     Given,
     Item,
     JobEffect,
@@ -37,6 +38,8 @@ class TurnsDoor(Opened):
         self.arrivals.tell()  # before: the claim joins the commit
         result = await self._db.write_joined(accept.accept, transport, items, cursor, now, decide, instant)
         self._notify(*([self.deliveries[transport]] if any(verdict.reply for verdict in result[1]) else []))
+        if any(item.attachments for item in items):
+            self.files.news.tell()
         return result
 
     async def cursor(self, transport: str) -> str | None:
@@ -75,6 +78,8 @@ class TurnsDoor(Opened):
         self._prefixes.add(outcome.step.cache)
         changed = [self.jobs_changed] if any(isinstance(effect, JobEffect) for effect in outcome.effects) else []
         self._notify(*([self.arrivals] if waiting else []), *changed)
+        if any(isinstance(effect, Effect) and effect.kind == "forget" for effect in outcome.effects):
+            await self.files.sweep()
         return result
 
     async def park(self, claim: Claim, question: Question, now: float) -> bool:

@@ -81,7 +81,8 @@ class ViewRows:
     compaction: the newest one not undone. messages: the rows behind its `to_seq`, in order. pinned: the pinned messages in front of it.
     failures: compactions that failed in a row. turn_seq: row of the first user message of the turn that runs, None while none does.
     damaged: what could not be read of them, in words. hold_seq: the last row when the newest compaction was undone, 0 where another one
-    came since. base: the session whose view it goes on from, for a job that runs beside its chat's.
+    came since. base: the session whose view it goes on from, for a job that runs beside its chat's. refused: (provider, model, hash) of
+    files that models did not take.
     """
 
     session: str
@@ -96,6 +97,7 @@ class ViewRows:
     hold_seq: int = 0
     base: str | None = None
     ratios: Ratios = field(default_factory=dict)
+    refused: frozenset[tuple[str, str, str]] = frozenset()
 
     @property
     def to_seq(self) -> int:
@@ -106,6 +108,10 @@ class ViewRows:
     def shortened(self) -> frozenset[str]:
         """Rows that are one line in the window."""
         return frozenset(self.compaction.shortened) if self.compaction else frozenset()
+
+    def unseen(self, provider: str, model: str) -> frozenset[str]:
+        """Hashes of the files that this model did not take."""
+        return frozenset(digest for name, its, digest in self.refused if (name, its) == (provider, model))
 
     def ratio(self, provider: str, model: str) -> float:
         """What the estimate is multiplied by for this model, 1 while nothing is known of it."""

@@ -1,0 +1,184 @@
+"""Rows of files: each goes from its platform to the store, and from there into its message."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from clew.clock import new_id
+from clew.messages import Block, File, Text, blocks_from_json, blocks_to_json
+from clew.store.files import Kept, Waiting
+from clew.transport import Attachment
+
+OPEN = "state IN ('waiting', 'fetched')"
+"""That a file's message waits for it, in the words of the index `attachments_open`."""
+LONGEST_WAIT = 120.0
+"""Seconds. A time that lies further ahead was written by a clock that has been set back since."""
+_WAITING = (
+    "a.id, a.address, i.transport, a.state, a.name, a.mime, a.size, a.ref, a.voice, a.hash, a.attempts, a.next_at, i.client_id"
+    f" FROM attachments AS a JOIN inbox AS i ON i.id = a.inbox WHERE a.{OPEN} AND i.state = 'new'"
+)
+
+
+def put(
+    db: sqlite3.Connection, inbox: int, address: str, attachments: Iterable[Attachment], now: float, *, wanted: bool, said: bool
+) -> None:
+    """Note the files of an arrival. wanted: they are to be fetched. said: there are words beside them."""
+    for each in attachments:
+        voice = each.voice or (each.mime.startswith("audio/") and not said)
+        db.execute(
+            "INSERT INTO attachments (id, inbox, address, state, name, mime, size, ref, voice, next_at, at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(new_id(), inbox, address, "waiting" if wanted else "left", each.name, each.mime, each.size),
+                *(each.ref if wanted else "", int(voice), now, now),
+            ),
+        )
+
+
+def due(db: sqlite3.Connection, now: float, limit: int) -> tuple[list[Waiting], float | None]:
+    """(files that can be gone on with, in the order of their messages; when the next one can)."""
+    rows = db.execute(
+        f"SELECT {_WAITING} AND (a.next_at <= ? OR a.next_at > ?) ORDER BY a.number LIMIT ?", (now, now + LONGEST_WAIT, limit)
+    )
+    found = [_waiting(*row) for row in rows]
+    later = db.execute(f"SELECT min(next_at) FROM attachments WHERE {OPEN} AND next_at > ?", (now,)).fetchone()[0]
+    return found, later
+
+
+def _waiting(
+    identifier: str, address: str, transport: str, state: Any, name: str, mime: str, size: int, ref: str, voice: int, *more: Any
+) -> Waiting:
+    return Waiting(identifier, address, transport, state, name, mime, size, ref, bool(voice), *more)
+
+
+def begin(db: sqlite3.Connection, identifier: str, again_at: float) -> None:
+    """Count a try before it begins, so that one that brings the process down counts too."""
+    db.execute("UPDATE attachments SET attempts = attempts + 1, next_at = ? WHERE id = ?", (again_at, identifier))
+
+
+def spare(db: sqlite3.Connection, identifier: str, again_at: float) -> None:
+    """Do not count the try that was begun."""
+    db.execute("UPDATE attachments SET attempts = max(attempts - 1, 0), next_at = ? WHERE id = ?", (again_at, identifier))
+
+
+def took(db: sqlite3.Connection, identifier: str, digest: str, size: int, now: float) -> None:
+    """The bytes are stored: what is left is to read them."""
+    db.execute(
+        f"UPDATE attachments SET state = 'fetched', hash = ?, size = ?, ref = '', attempts = 0, next_at = ? WHERE id = ? AND {OPEN}",
+        (digest, size, now, identifier),
+    )
+
+
+def settle(db: sqlite3.Connection, identifier: str, file: File, words: str) -> None:
+    """What its message will hold of it: the file and, of a voice note, what was said. Settled once."""
+    db.execute(
+        f"UPDATE attachments SET state = ?, file = ?, words = ?, ref = '' WHERE id = ? AND {OPEN}",
+        ("failed" if file.fault else "ready", blocks_to_json((file,)), words, identifier),
+    )
+
+
+def are_open(db: sqlite3.Connection, inbox: int) -> bool:
+    """Whether a message waits for one of its files."""
+    return db.execute(f"SELECT 1 FROM attachments WHERE inbox = ? AND {OPEN}", (inbox,)).fetchone() is not None
+
+
+def blocks(db: sqlite3.Connection, inbox: int) -> tuple[Block, ...]:
+    """What the files of an arrival are in its message: what was said in them, then the files."""
+    rows = db.execute(
+        "SELECT file, words FROM attachments WHERE inbox = ? AND state IN ('ready', 'failed') ORDER BY number", (inbox,)
+    ).fetchall()
+    said = [Text(words) for _, words in rows if words]
+    return (*said, *(block for file, _ in rows for block in blocks_from_json(file)))
+
+
+def join(db: sqlite3.Connection, inbox: int, message: str) -> None:
+    """The files of an arrival are its message's from now on."""
+    db.execute("UPDATE attachments SET message = ? WHERE inbox = ?", (message, inbox))
+
+
+def wanted(db: sqlite3.Connection, hashes: Collection[str] | None = None) -> set[str]:
+    """Hashes of the files that somebody holds; of these alone where they are named."""
+    if hashes is None:
+        return {digest for (digest,) in db.execute("SELECT DISTINCT hash FROM attachments WHERE hash != ''")}
+    rows = db.execute("SELECT DISTINCT hash FROM attachments WHERE hash IN (SELECT value FROM json_each(?))", (json.dumps(list(hashes)),))
+    return {digest for (digest,) in rows}
+
+
+def forget(db: sqlite3.Connection, messages: str) -> None:
+    """Let go of the files of these messages (JSON: ids)."""
+    db.execute("DELETE FROM attachments WHERE message IN (SELECT value FROM json_each(?))", (messages,))
+
+
+def at(db: sqlite3.Connection, address: str, identifier: str) -> Kept | None:
+    """A file that was sent at `address`, if its bytes are stored."""
+    row = db.execute(
+        "SELECT id, name, mime, size, hash, file FROM attachments WHERE id = ? AND address = ? AND hash != ''", (identifier, address)
+    ).fetchone()
+    if row is None:
+        return None
+    *known, file = row
+    kept = Kept(*known)
+    return Kept(kept.id, kept.name, blocks_from_json(file)[0].mime, kept.size, kept.hash) if file else kept  # type: ignore[union-attr]
+
+
+EXPORTED = ("message", "name", "mime", "size", "voice", "hash", "at")
+
+
+def of_session(db: sqlite3.Connection, session: str) -> list[dict[str, Any]]:
+    """The stored files of a session as plain values, in order."""
+    rows = db.execute(
+        f"SELECT {', '.join(f'a.{name}' for name in EXPORTED)} FROM attachments AS a JOIN messages AS m ON m.id = a.message"
+        " WHERE m.session = ? AND a.hash != '' ORDER BY m.seq, a.number",
+        (session,),
+    )
+    return [dict(zip(EXPORTED, row, strict=True)) for row in rows]
+
+
+def restore(db: sqlite3.Connection, row: dict[str, Any], address: str, file: File) -> None:
+    """Put a file of an imported message, whose bytes are stored, where it was."""
+    values = (row["message"], address, row["name"], row["mime"], row["size"], row["voice"], row["hash"], blocks_to_json((file,)), row["at"])
+    db.execute(
+        "INSERT INTO attachments (id, message, address, state, name, mime, size, voice, hash, file, next_at, at)"
+        " VALUES (?, ?, ?, 'ready', ?, ?, ?, ?, ?, ?, 0, ?)",
+        (new_id(), *values),
+    )
+
+
+def upload(db: sqlite3.Connection, address: str, name: str, mime: str, size: int, digest: str, now: float) -> str:
+    """Note a file that somebody is about to send with a message. Returns its id."""
+    identifier = new_id()
+    db.execute(
+        "INSERT INTO attachments (id, address, state, name, mime, size, hash, next_at, at) VALUES (?, ?, 'uploaded', ?, ?, ?, ?, 0, ?)",
+        (identifier, address, name, mime, size, digest, now),
+    )
+    return identifier
+
+
+def uploaded(db: sqlite3.Connection, address: str, identifiers: Collection[str]) -> list[Kept]:
+    """Of these the uploads at an address, in the order of the ids."""
+    found = []
+    for each in identifiers:
+        row = db.execute(
+            "SELECT id, name, mime, size, hash FROM attachments WHERE id = ? AND address = ? AND state = 'uploaded'", (each, address)
+        ).fetchone()
+        found += [Kept(*row)] if row else []
+    return found
+
+
+def expire_uploads(db: sqlite3.Connection, before: float) -> None:
+    """Let go of what was uploaded earlier and not sent."""
+    db.execute("DELETE FROM attachments WHERE state = 'uploaded' AND at < ?", (before,))
+
+
+def refuse(db: sqlite3.Connection, session: str, provider: str, model: str, hashes: Iterable[str]) -> None:
+    """Note files of a session that a model did not take."""
+    db.executemany(
+        "INSERT OR IGNORE INTO refused_files (session, provider, model, hash) VALUES (?, ?, ?, ?)",
+        [(session, provider, model, each) for each in hashes],
+    )
+
+
+def refused(db: sqlite3.Connection, session: str) -> frozenset[tuple[str, str, str]]:
+    """(provider, model, hash) of what models did not take."""
+    return frozenset(db.execute("SELECT provider, model, hash FROM refused_files WHERE session = ?", (session,)))
