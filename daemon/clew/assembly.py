@@ -25,6 +25,9 @@ from clew.request import ToolSpec
 from clew.store import Person
 from clew.store.sqlite import SqliteStore
 from clew.tools import Tool, documents, notes, pages, schedules, sessions, skills
+from clew.transcribers import Transcriber
+from clew.transcribers.endpoint import Endpoint as TranscribingEndpoint
+from clew.transcribers.program import Program
 from clew.transport import Transport
 
 LOCAL = ("web", "terminal")
@@ -127,6 +130,17 @@ async def meaning_of(config: Config, store: SqliteStore, time: Time) -> AsyncIte
         yield meaning
     finally:
         await meaning.close()
+
+
+def transcriber_of(config: Config) -> Transcriber | None:
+    """What makes words of voice notes, None where the config names nothing."""
+    chosen = config.transcriber
+    if chosen is None:
+        return None
+    if chosen.command is not None:
+        return Program(chosen.command, chosen.timeout)
+    key = chosen.api_key.get_secret_value() if chosen.api_key else None
+    return TranscribingEndpoint(chosen.base_url, chosen.model, key, chosen.language, chosen.timeout)
 
 
 def zone_name(config: Config) -> str:

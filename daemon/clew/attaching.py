@@ -23,6 +23,7 @@ from clew.store.files import Waiting
 from clew.store.files.door import TooLarge
 from clew.store.sqlite import SqliteStore
 from clew.supervise import unless_lasting
+from clew.transcribers import NotTranscribed, Recording, Transcriber, words
 from clew.transport import Transport
 
 log = structlog.get_logger()
@@ -46,6 +47,7 @@ TEXT_CHARS = 200_000
 GONE = "it is not there any more"
 NOT_FETCHED = f"it could not be fetched in {TRIES} tries"
 NOT_READ = f"it could not be read in {TRIES} tries"
+SILENT = "nothing could be understood in it"
 DEAF = "I cannot listen to it, since no transcriber is set up"
 
 
@@ -55,10 +57,11 @@ def _wait(attempt: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What files are fetched and read with; it changes with the config. most_bytes: of one file."""
+    """What files are fetched and read with; it changes with the config. most_bytes: of one file. transcriber: None where there is none."""
 
     reader: Reader
     most_bytes: int
+    transcriber: Transcriber | None = None
 
 
 class Attaching:
@@ -136,8 +139,7 @@ class Attaching:
             await self._fail(file, NOT_FETCHED if file.state == "waiting" else NOT_READ)
 
     async def _fail(self, file: Waiting, why: str) -> None:
-        log.warning("attachment.failed", transport=file.transport, address=file.address, file=file.id, err=why)
-        await self._files.settle(file, File(file.hash, file.name, file.mime, file.size, fault=why))
+        await self._settle(file, File(file.hash, file.name, file.mime, file.size, fault=why))
 
     async def _fetch(self, file: Waiting) -> None:
         transport = self._transports.get(file.transport)
@@ -154,10 +156,31 @@ class Attaching:
         found = await asyncio.to_thread(sniffed, body, file.name)
         block = File(file.hash, file.name, found.mime, len(body), width=found.width, height=found.height)
         if found.mime.startswith("audio/") or (file.voice and found.mime.startswith("video/")):
-            block = replace(block, fault=DEAF)
-        elif found.mime not in IMAGES:
+            await self._listen(file, block, body)
+            return
+        if found.mime not in IMAGES:
             block = await self._with_text(block, body)
-        await self._files.settle(file, block)
+        await self._settle(file, block)
+
+    async def _listen(self, file: Waiting, block: File, body: bytes) -> None:
+        """Settle a recording with what is said in it: the words of whoever sent it, or the text of a file."""
+        said, fault = "", DEAF
+        if (transcriber := self._means().transcriber) is not None:
+            try:
+                said, fault = words(clean(await transcriber.transcribe(Recording(body, block.mime)))), SILENT
+            except NotTranscribed as why:
+                fault = str(why)
+        if not said:
+            await self._settle(file, replace(block, fault=fault))
+        elif file.voice:
+            await self._settle(file, block, said)
+        else:
+            await self._settle(file, replace(block, text=said, shown=min(len(said), SHOWN_CHARS)))
+
+    async def _settle(self, file: Waiting, block: File, said: str = "") -> None:
+        if block.fault:
+            log.warning("attachment.failed", transport=file.transport, address=file.address, file=file.id, err=block.fault)
+        await self._files.settle(file, block, said)
 
     async def _with_text(self, file: File, body: bytes) -> File:
         """The file with what can be read of it, where it is something to read."""

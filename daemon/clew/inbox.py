@@ -245,4 +245,5 @@ def _cleaned(item: Inbound) -> Inbound:
 def _named(file: Attachment) -> Attachment:
     """A file by a name in one line, without a path, and a type that is one."""
     name = " ".join(clean(file.name).replace("\\", "/").rpartition("/")[2].split())[:LONGEST_NAME]
-    return replace(file, name=name or "file", mime=file.mime if _TYPE.fullmatch(file.mime) else UNKNOWN, size=max(file.size, 0))
+    mime = file.mime.partition(";")[0].strip().lower()
+    return replace(file, name=name or "file", mime=mime if _TYPE.fullmatch(mime) else UNKNOWN, size=max(file.size, 0))

@@ -47,10 +47,10 @@ def arguments(command: str | Sequence[str]) -> list[str]:
     return words if words and words[0] not in _BUILT_IN else ["/bin/sh", "-c", command]
 
 
-async def run(command: str | Sequence[str], timeout: float, variables: Mapping[str, str]) -> Ended:
+async def run(command: str | Sequence[str], timeout: float, variables: Mapping[str, str], most: int = OUTPUT_CHARS) -> Ended:
     """Run a program to its end, at most `timeout` seconds; then, or if this is cancelled, it is killed with all that it started.
 
-    variables: beside KEPT. Raises OSError where it cannot be started.
+    variables: beside KEPT. most: characters that are kept of what it says. Raises OSError where it cannot be started.
     """
     environment = {name: os.environ[name] for name in KEPT if name in os.environ} | dict(variables)
     process = await asyncio.create_subprocess_exec(
@@ -76,7 +76,7 @@ async def run(command: str | Sequence[str], timeout: float, variables: Mapping[s
         await asyncio.gather(*readers, return_exceptions=True)
         process._transport.close()  # type: ignore[attr-defined]  # there is no other way to let go of pipes that nobody reads on
         await process.wait()
-    return Ended(status, bounded(output), bounded(errors))
+    return Ended(status, bounded(output, most), bounded(errors))
 
 
 async def _read(stream: asyncio.StreamReader | None) -> str:

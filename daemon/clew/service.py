@@ -12,7 +12,19 @@ import structlog
 from clew import __version__, commands, data_dir
 from clew.agent import Agent
 from clew.asking import Asking
-from clew.assembly import LOCAL, build_transport, meaning_of, own_tools, owner_of, people_of, plugged, projects_of, sections, zone_name
+from clew.assembly import (
+    LOCAL,
+    build_transport,
+    meaning_of,
+    own_tools,
+    owner_of,
+    people_of,
+    plugged,
+    projects_of,
+    sections,
+    transcriber_of,
+    zone_name,
+)
 from clew.attaching import Attaching, Means
 from clew.boundaries import Boundaries
 from clew.bus import Bus
@@ -139,6 +151,7 @@ class Service:
         store, agent = self.store, config.agent
         self.passages = Passages(store, config.docs.budget_chars, self.meaning.nearest if self.meaning else None)
         self.library = Library(store, self._reader, Fetcher(), config.limits.attachment_bytes, self.time)
+        self._transcriber = transcriber_of(config)
         self.watch = Watch(store, self.library, owner_of(config), config.docs.paths, self.time)
         learnt = skills.read(agent.skills_dir)
         for name, fault in learnt.faults:
@@ -189,7 +202,7 @@ class Service:
         self._decide = decider(config.access.unknown, config.limits, pairing_code)
 
     def _means(self) -> Means:
-        return Means(self._reader, self.config.limits.attachment_bytes)
+        return Means(self._reader, self.config.limits.attachment_bytes, self._transcriber)
 
     def _retool(self) -> None:
         """Take over the tools that MCP servers have now."""

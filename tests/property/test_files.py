@@ -21,6 +21,7 @@ from clew.context.files import (
 from clew.context.sniffing import DOCX, UNKNOWN, sniffed
 from clew.context.view import Rendered, window
 from clew.messages import File, Message, Text, blocks_from_json, blocks_to_json, searchable
+from clew.transcribers import words
 from tests.pictures import OGG, gif, jpeg, png, webp
 
 sides = st.integers(1, 9000)
@@ -160,3 +161,10 @@ def test_nothing_is_said_where_all_files_fail_and_there_are_no_words(held: list[
 def test_a_size_that_cannot_be_read_is_no_image_to_send() -> None:
     unread = replace(File("d" * 64, "a.jpg", "image/jpeg", 10))
     assert kept(seen(window([message(1, unread)]).messages, Sight(IMAGES, 50_000))) == []
+
+
+@given(st.text(max_size=300))
+def test_a_transcript_is_what_it_says_or_nothing(text: str) -> None:
+    found = words(text)
+    assert found == "" or any(letter.isalnum() for letter in found)
+    assert words(found) == found

@@ -4,12 +4,14 @@ A check is a coroutine function marked with `@check`; it is asked in the order o
 """
 
 import asyncio
+import io
 import json
 import os
 import shutil
 import sqlite3
 import stat
 import time
+import wave
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -35,6 +37,8 @@ NO_SPACE = 64 * 2**20
 BUILT = 1_767_225_600
 """2026-01-01, UTC: a clock that is before this is wrong."""
 PROBE_TIMEOUT = 5.0
+TRANSCRIBER_TIMEOUT = 60.0
+"""Seconds for half a second of silence: a program loads its model first."""
 ANSWERS, REFUSES, SILENT = "answers", "refuses the key", "does not answer"
 SILENCES = {"ollama": "does not answer or lacks the model", "claude_cli": "is not installed or not signed in"}
 """What else it may mean that a kind does not answer."""
@@ -219,6 +223,37 @@ async def _state(section: ProviderSection) -> str:
     if status in (401, 403):
         return REFUSES
     return ANSWERS if answers and status is not None else SILENT
+
+
+@check("transcriber")
+async def transcriber(config: Config) -> Finding:
+    """Whether half a second of silence is heard as such."""
+    from clew.assembly import transcriber_of
+    from clew.transcribers import NotTranscribed, Recording
+
+    made = transcriber_of(config)
+    if made is None:
+        return Finding("ok", "none: voice notes are answered with a line that says so")
+    try:
+        async with asyncio.timeout(TRANSCRIBER_TIMEOUT):
+            await made.transcribe(Recording(_silence(), "audio/wav"))
+    except TimeoutError:
+        return Finding("problem", f"it does not answer within {TRANSCRIBER_TIMEOUT:.0f} s", "correct transcriber in the config")
+    except NotTranscribed as error:
+        return Finding("problem", str(error), "correct transcriber in the config")
+    except Exception as error:
+        return Finding("problem", f"it does not answer ({error})", "start its server, or correct transcriber in the config")
+    return Finding("ok", "it hears")
+
+
+def _silence() -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(16_000)
+        sound.writeframes(bytes(16_000))
+    return file.getvalue()
 
 
 @check("tools")

@@ -25,6 +25,7 @@ from clew.config.settings import (
     ProviderSection,
     Recall,
     Sessions,
+    Transcriber,
     TransportSection,
 )
 from clew.config.units import Duration, Size
@@ -53,6 +54,7 @@ __all__ = [
     "Recall",
     "Sessions",
     "Size",
+    "Transcriber",
     "TransportSection",
     "defaults",
     "find_config",

@@ -28,7 +28,6 @@ NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("store",), ("sqlite",)),
     (("sessions", "reset"), ("never",)),
     (("sessions", "retention"), ("forever",)),
-    (("transcriber",), (None,)),
     (("budgets",), ({},)),
 )
 """Keys whose feature is not there yet, and the values that they may have until then. `*` stands for each list item."""

@@ -312,6 +312,29 @@ class Embeddings(Settings):
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
 
+class Transcriber(Settings):
+    """What makes words of voice notes.
+
+    openai: a server with `/audio/transcriptions` below `base_url`, its `model`, and the `language` (ISO 639-1) where it is always one.
+    command: a program, `{file}` in its arguments being the path of the recording, that writes what is said to its standard output.
+    timeout: seconds for one recording.
+    """
+
+    kind: Literal["openai", "command"]
+    base_url: Annotated[str, Field(max_length=2000, pattern="^https?://")] = "https://api.openai.com/v1"
+    api_key: SecretStr | None = None
+    model: Annotated[str, Field(min_length=1, max_length=200)] = "whisper-1"
+    language: Annotated[str, Field(pattern="^[a-z]{2,3}$")] | None = None
+    command: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=4000)], ...], Field(min_length=1, max_length=100)] | None = None
+    timeout: Annotated[Duration, Field(ge=1.0, le=3600.0)] = 300.0
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.kind == "command") != (self.command is not None):
+            raise ValueError("command is needed for kind command, and for no other")
+        return self
+
+
 class Docs(Settings):
     """Documents: watched files and folders. `budget_chars` counts code points of the passages in a prompt."""
 
@@ -376,7 +399,7 @@ class Config(Settings):
     transports: Mapping[str, TransportSection] = {}
     schedule: Annotated[tuple[Job, ...], Field(max_length=1000)] = ()
     embeddings: Embeddings | None = None
-    transcriber: Mapping[str, JsonValue] | None = None
+    transcriber: Transcriber | None = None
     docs: Docs = Docs()
     mcp_servers: Mapping[ServerName, McpServer] = {}
     budgets: Mapping[Name, JsonValue] = {}

@@ -14,7 +14,6 @@ from itertools import chain
 from clew.context.nearness import Nearness, Pair
 from clew.context.vectors import cosines
 from clew.messages import blocks_from_json, readable_blocks, searchable
-from clew.store import transcript
 from clew.store.damage import readable
 from clew.store.database import Database
 

@@ -120,7 +120,9 @@ def _files(message: Mapping[str, Any]) -> Iterator[Attachment]:
     if kind in _FILES:
         file = message[kind]
         mime = str(file.get("mime_type") or _FILES[kind])[:100]
-        yield Attachment(str(file.get("filename") or ("voice" if file.get("voice") else kind))[:200], mime, 0, str(file["id"]))
+        yield Attachment(
+            str(file.get("filename") or ("voice" if file.get("voice") else kind))[:200], mime, 0, str(file["id"]), bool(file.get("voice"))
+        )
 
 
 def _delivered(status: Any) -> tuple[str, str] | None:
