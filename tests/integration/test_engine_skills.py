@@ -1,5 +1,6 @@
 """Skills: named in the prompt in a stable order, opened on request, and nothing outside of their folders."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -94,7 +95,29 @@ def test_a_file_that_leads_out_of_a_skill_is_not_opened(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("not yours")
     (place / "link").symlink_to(tmp_path / "secret")
     with pytest.raises(skills.BadSkill, match="has no file"):
-        skills._inside(skills.read(tmp_path / "skills").found[0], "link")
+        skills._opened(skills.read(tmp_path / "skills").found[0], "link")
+
+
+@pytest.mark.parametrize("kind", ["outside", "fifo", "device"])
+def test_instructions_that_are_no_plain_file_of_the_folder_are_a_fault(tmp_path: Path, kind: str) -> None:
+    place = skill(tmp_path, "one")
+    (place / "SKILL.md").rename(tmp_path / "SKILL.md")
+    if kind == "fifo":
+        os.mkfifo(place / "SKILL.md")
+    else:
+        (place / "SKILL.md").symlink_to(tmp_path / "SKILL.md" if kind == "outside" else Path("/dev/zero"))
+    assert skills.read(tmp_path / "skills").faults == (("one", "there is no SKILL.md in it"),)
+
+
+def test_of_many_files_the_first_are_named_and_hidden_ones_are_not(tmp_path: Path) -> None:
+    place = skill(tmp_path, "one")
+    for name in (".git/config", "b/x.txt", "a.txt", *(f"c/{number:03d}" for number in range(100))):
+        (place / name).parent.mkdir(exist_ok=True)
+        (place / name).write_text("x")
+    (place / "b" / "round").symlink_to(place)
+    named = skills._opened(skills.read(tmp_path / "skills").found[0], "").rpartition(": ")[2].split(", ")
+    assert named[:3] == ["a.txt", "b/x.txt", "c/000"]
+    assert len(named) == skills.MOST_FILES
 
 
 TRIGGERED = "---\nname: {0}\ndescription: Does it.\nmetadata:\n  triggers: {1}\n---\n\nThe steps of {0}.\n"

@@ -2,6 +2,7 @@ import asyncio
 import contextlib
 import json
 import sqlite3
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from clew.inbox import decider
 from clew.messages import Block, Text, ToolCall, ToolResult
 from clew.store import Claim, NewMessage, Step, ToolState
 from clew.store.sqlite import SqliteStore
-from clew.tools import Tool, ToolContext, ToolError
+from clew.tools import Tool, ToolContext, ToolError, runner
 from clew.tools.runner import ToolRunner
 from clew.transport import Address, Inbound
 from tests.emulators.scripts import say
@@ -102,6 +103,52 @@ async def test_a_tool_that_is_unknown_misused_or_failing_gives_an_error_result(t
         assert texts[4:] == ["The shelf is full.", "shelved ok"]
         errors = [row.results[0].is_error for row in await world.transcript() if row.role == "tool"]
         assert errors == [True] * 5 + [False]
+
+
+@pytest.mark.asyncio
+async def test_a_tool_that_keeps_to_no_rule_ends_neither_its_turn_nor_the_daemon(tmp_path: Path) -> None:  # P11, P44
+    async def leaves(context: ToolContext, note: str) -> str:
+        sys.exit("I am done")
+
+    async def waits_for_what_is_cancelled(context: ToolContext, note: str) -> str:
+        other = asyncio.ensure_future(asyncio.Event().wait())
+        other.cancel()
+        await other
+        return "never"
+
+    async def answers_with_a_number(context: ToolContext, note: str) -> Any:
+        return 5
+
+    tools = [tool("leave", leaves), tool("lose", waits_for_what_is_cancelled), tool("count", answers_with_a_number)]
+    calls: list[tuple[str, JsonObject]] = [(each.name, {"note": "x"}) for each in tools]
+    async with engine(tmp_path, calling(*calls), tools=tools) as world, world.running():
+        assert await world.desk.ask("all of them") == "done"
+        assert [text for _, text in results(world.replies[1])] == [
+            "The tool leave failed (SystemExit).",
+            "The tool lose failed (RuntimeError).",
+            "The tool count failed (TypeError).",
+        ]
+
+
+@pytest.mark.asyncio
+async def test_so_many_calls_run_at_once_and_the_others_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # P11
+    monkeypatch.setattr(runner, "AT_ONCE", 2)
+    running, most = 0, 0
+
+    async def counts(context: ToolContext, note: str) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        running -= 1
+        return note
+
+    calls: list[tuple[str, JsonObject]] = [("count", {"note": str(number)}) for number in range(7)]
+    async with engine(tmp_path, calling(*calls), tools=[tool("count", counts)]) as world, world.running():
+        assert await world.desk.ask("count") == "done"
+        assert [text for _, text in results(world.replies[1])] == [str(number) for number in range(7)]
+    assert most == 2
 
 
 @pytest.mark.asyncio

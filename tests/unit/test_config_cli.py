@@ -49,14 +49,14 @@ def test_show_prints_what_is_in_effect_without_secrets(tmp_path: Path) -> None:
     path = tmp_path / "clew.yaml"
     (tmp_path / "place").write_text("broker.secret.example\n")
     mqtt = "{enabled: true, username: ada, password: pass-word, host: '${file:place}'}"
-    path.write_text(f"http: {{token: hush-hush}}\ntransports: {{mqtt: {mqtt}}}\nagent: {{approver: {{allow: ['*']}}}}\n")
+    path.write_text(f"http: {{token: hush-hush}}\ntransports: {{mqtt: {mqtt}}}\nagent: {{approver: {{allow: [pay]}}}}\n")
     result = run("show", "--config", str(path), env={"ANTHROPIC_API_KEY": "sk-ant-secret"})
     assert result.exit_code == 0
     shown = yaml.safe_load(result.stdout)
     assert shown["http"]["token"] == "***"
     assert shown["providers"]["claude"]["api_key"] == "***"
     assert shown["transports"]["mqtt"]["password"] == shown["transports"]["mqtt"]["host"] == "***"
-    assert shown["agent"]["approver"]["allow"] == ["*"]
+    assert shown["agent"]["approver"]["allow"] == ["pay"]
     assert shown["limits"]["message_bytes"] == "128KiB"
     assert not [word for word in ("hush", "pass-word", "sk-ant", "broker.secret") if word in result.output]
 

@@ -111,6 +111,10 @@ JOB = "schedule: [{name: a, prompt: x, deliver_to: web:a, %s}]"
     [
         ("agent: {compression: {keep_recent: 60}}", "agent.compression.keep_recent: keep_recent (60) must be smaller"),
         ("agent: {compression: {trigger_messages: 8}}", "agent.compression.trigger_messages: keep_recent (8) must be"),
+        ("agent: {approver: {deny: ['pay(to=*)']}}", "agent.approver.deny[0]: with mode: ask it must be the name of a tool; patterns"),
+        ("agent: {approver: {mode: allow, deny: [ok, 'p*']}}", "agent.approver.deny[1]: with mode: allow it must be the name of a tool"),
+        ("agent: {approver: {mode: pattern, deny: ['pay(to=*']}}", "agent.approver.deny[0]: must be tool or tool(argument=value)"),
+        ("agent: {approver: {mode: pattern, allow: ['pay()']}}", "agent.approver.allow[0]: must be tool or tool(argument=value)"),
         ("http: {host: 0.0.0.0}", "http.host: other machines could reach this without a secret"),
         ("http: {host: '::', token: ''}", "http.host: other machines could reach this without a secret"),
         ("embeddings: {provider: lokal, model: m}", "embeddings.provider: there is no provider of this name; there are:"),

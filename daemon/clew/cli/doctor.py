@@ -4,6 +4,7 @@ A check is a coroutine function marked with `@check`; it is asked in the order o
 """
 
 import asyncio
+import fnmatch
 import io
 import json
 import os
@@ -280,6 +281,24 @@ async def tools(config: Config) -> Finding:
         text = f"a window of {limits.window:,} tokens cannot afford all tools beside the base prompt; left out: {', '.join(left)}"
         return Finding("warning", text, "raise context_window, or shorten agent.system_prompt")
     return Finding("ok", f"all tools fit a window of {limits.window:,} tokens")
+
+
+@check("approver")
+async def approver(config: Config) -> Finding:
+    """Whether each rule names a tool that there is. Those of MCP servers are known when they are connected."""
+    from clew.assembly import tool_specs
+
+    known, settings = [spec.name for spec in tool_specs(config)], config.agent.approver
+    servers = [f"{name}__" for name in config.mcp_servers]
+    names = [rule.partition("(")[0] for rule in (*settings.allow, *settings.deny)]
+    if lost := sorted({n for n in names if not fnmatch.filter(known, n) and not any(_may_be_of(n, server) for server in servers)}):
+        return Finding("warning", f"agent.approver names tools that there are not: {', '.join(lost)}", "docs/tools.md has their names")
+    return Finding("ok", f"mode {settings.mode}, {len(names)} rules")
+
+
+def _may_be_of(rule: str, server: str) -> bool:
+    """Whether tools of an MCP server may fit a rule."""
+    return rule.startswith(server) or fnmatch.fnmatchcase(f"{server}x", rule)
 
 
 @check("skills")

@@ -6,6 +6,7 @@ from clew.config.schema import schema
 from clew.config.settings import (
     FIRST_YEAR,
     LAST_YEAR,
+    RULE,
     Access,
     Agent,
     Approver,
@@ -33,6 +34,7 @@ from clew.config.units import Duration, Size
 __all__ = [
     "FIRST_YEAR",
     "LAST_YEAR",
+    "RULE",
     "Access",
     "Agent",
     "Approver",

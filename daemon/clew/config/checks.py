@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from clew.config.settings import DEFAULT_KEEP_RECENT, DEFAULT_TRIGGER_MESSAGES
+from clew.config.settings import DEFAULT_KEEP_RECENT, DEFAULT_TRIGGER_MESSAGES, RULE
 from clew.config.yaml import Path, shown
 
 
@@ -37,6 +38,8 @@ EMBEDDING_KINDS = ("openai", "ollama")
 OWN_WEIGHTS = "wordllama"
 """What `embeddings.provider` may be that is no provider."""
 
+_TOOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every provider takes as a tool's name."""
 ALWAYS_THERE = "terminal"
 """The transport that may lack a section: it is reached through the daemon's socket."""
 
@@ -213,6 +216,21 @@ def _deliveries(data: dict[str, Any]) -> Iterator[Fault]:
         yield Fault(("schedule", index, "deliver_to"), message, _nearest(name, enabled))
 
 
+def _approver(data: dict[str, Any]) -> Iterator[Fault]:
+    """Rules that no call could ever fit, so that a tool would not be denied that is meant to be."""
+    mode = _at(data, "agent", "approver", "mode", default="ask")
+    for key in ("allow", "deny"):
+        rules = _at(data, "agent", "approver", key)
+        for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+            if not isinstance(rule, str):
+                continue
+            if mode == "pattern" and not RULE.fullmatch(rule):
+                yield Fault(("agent", "approver", key, index), "must be tool or tool(argument=value)")
+            elif mode != "pattern" and not _TOOL.fullmatch(rule):
+                message = f"with mode: {mode} it must be the name of a tool; patterns and arguments need mode: pattern"
+                yield Fault(("agent", "approver", key, index), message)
+
+
 _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Fault]], ...] = (
     _not_yet,
     _data_dir,
@@ -225,4 +243,5 @@ _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Fault]], ...] = (
     _names,
     _exactly_one,
     _deliveries,
+    _approver,
 )

@@ -228,6 +228,10 @@ class Notes(Settings):
     ask_model: bool = False
 
 
+RULE = re.compile(r"(?P<tool>[^()]+)(?:\((?P<argument>[^()=]+)=(?P<value>.*)\))?", re.DOTALL)
+"""An entry of `allow` or `deny` with the mode `pattern`."""
+
+
 class Approver(Settings):
     """Whether a tool call needs somebody's yes. `allow` and `deny` name tools; with `pattern` they are patterns such as
     `fetch_url(url=https://example.org/*)`. `expires`: seconds after which a question that nobody answered is a no."""

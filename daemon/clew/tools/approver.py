@@ -1,17 +1,14 @@
 """Whether a tool call may go ahead."""
 
 import json
-import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from clew.config import Approver
+from clew.config import RULE, Approver
 from clew.tools import Tool
 
 Decision = Literal["allow", "ask", "deny"]
-
-_RULE = re.compile(r"(?P<tool>[^()]+)(?:\((?P<argument>[^()=]+)=(?P<value>.*)\))?", re.DOTALL)
 
 
 def decide(tool: Tool, arguments: Mapping[str, Any], settings: Approver) -> Decision:
@@ -32,7 +29,7 @@ def _named(rule: str, tool: Tool, arguments: Mapping[str, Any]) -> bool:
 
 
 def _matches(rule: str, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-    found = _RULE.fullmatch(rule)
+    found = RULE.fullmatch(rule)
     if found is None or not fnmatchcase(tool.name, found["tool"]):
         return False
     if found["argument"] is None:

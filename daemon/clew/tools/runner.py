@@ -16,6 +16,8 @@ from clew.tools.approver import decide
 
 log = structlog.get_logger()
 
+AT_ONCE = 64
+"""Calls that run at once, of all turns; further ones wait for a place, and their time begins when they have it."""
 STORED_CHARS = 200_000
 """Characters of a result that are stored, its beginning and its end, or more where more are shown."""
 
@@ -36,6 +38,7 @@ class ToolRunner:
         self.use(tools)
         self._approver = approver
         self._output_chars = output_chars
+        self._places = asyncio.Semaphore(AT_ONCE)
 
     def use(self, tools: Sequence[Tool]) -> None:
         """Have these tools from now on."""
@@ -78,14 +81,14 @@ class ToolRunner:
         if decision == "deny" or (decision == "ask" and not approved):
             return denied(call, f"The tool {call.name} is not allowed here.")
         try:
-            async with asyncio.timeout(tool.timeout):
-                answer = await tool.run(context, arguments)
+            async with self._places, asyncio.timeout(tool.timeout):
+                answer = await _answer(tool, context, arguments)
         except ToolError as error:
             return _error(call, str(error))
         except TimeoutError:
             log.warning("tool.failed", tool=call.name, err=f"no answer within {tool.timeout:g} s")
             return _error(call, f"The tool {call.name} gave no answer within {tool.timeout:g} seconds. Whether it took effect is unknown.")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             log.warning("tool.failed", tool=call.name, err=f"{type(error).__name__}: {error}")
             return _error(call, f"The tool {call.name} failed ({type(error).__name__}).")
         log.info("tool.finished", tool=call.name)
@@ -105,6 +108,20 @@ def kept(text: str, most: int) -> str:
         return text
     head, tail = ends(text, most)
     return f"{head}\n[… {more:,} more characters were not stored]\n{tail}"
+
+
+async def _answer(tool: Tool, context: ToolContext, arguments: BaseModel) -> str:
+    """What a tool says. That something of its own was cancelled is its failure, not the end of the turn."""
+    try:
+        answer = await tool.run(context, arguments)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("something that it waited for was cancelled") from None
+    if not isinstance(answer, str):
+        raise TypeError(f"it answered with a {type(answer).__name__}, not a text")
+    return answer
 
 
 def denied(call: ToolCall, why: str) -> Ran:

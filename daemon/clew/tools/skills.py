@@ -1,9 +1,13 @@
 """Skills: folders with a SKILL.md in the Agent Skills format. Their names stand in the prompt, the rest is opened when it is wanted."""
 
+import asyncio
+import contextlib
 import json
+import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -138,7 +142,7 @@ def read(folder: Path | None) -> Skills:
 
 def _skill(place: Path) -> Skill:
     """Raises BadSkill."""
-    front, _ = _parts(_text(place / FILE))
+    front, _ = _parts(_text(_inside(place, FILE)))
     name, description = front.get("name"), front.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise BadSkill("its name must be 1 to 64 small letters, digits and single hyphens")
@@ -214,13 +218,9 @@ def tools(skills: Skills) -> list[Tool]:
         if skill is None:
             raise ToolError(f"There is no skill {asked.name!r}. The skills are: {', '.join(known)}.")
         try:
-            if asked.file:
-                return _text(_inside(skill, asked.file))
-            body = _parts(_text(skill.folder / FILE))[1].strip()
+            return await asyncio.to_thread(_opened, skill, asked.file)
         except BadSkill as error:
             raise ToolError(f"The skill {skill.name} cannot be opened: {error}.") from None
-        others = _others(skill)
-        return f"{body}\n\nIts other files, for skill_open: {', '.join(others)}" if others else body
 
     return [Tool(*_OPEN, open_skill, idempotent=True)] if known else []
 
@@ -231,15 +231,36 @@ def specs(skills: Skills) -> list[ToolSpec]:
     return [ToolSpec(name, description, schema(arguments))] if skills.found else []
 
 
-def _inside(skill: Skill, file: str) -> Path:
-    """A file of a skill, and no other one. Raises BadSkill."""
-    folder = skill.folder.resolve()
-    path = (folder / file).resolve()
-    if not path.is_relative_to(folder) or not path.is_file():
-        raise BadSkill(f"it has no file {file!r}")
-    return path
+def _opened(skill: Skill, file: str) -> str:
+    """A file of a skill; without one its instructions, with the names of the others. Raises BadSkill."""
+    if file:
+        return _text(_inside(skill.folder, file))
+    body = _parts(_text(_inside(skill.folder, FILE)))[1].strip()
+    others = ", ".join(islice(_files(skill.folder, skill.folder), MOST_FILES))
+    return f"{body}\n\nIts other files, for skill_open: {others}" if others else body
 
 
-def _others(skill: Skill) -> Sequence[str]:
-    files = (each for each in sorted(skill.folder.rglob("*")) if each.is_file() and each.name != FILE)
-    return [str(each.relative_to(skill.folder)) for each, _ in zip(files, range(MOST_FILES), strict=False)]
+def _inside(folder: Path, file: str) -> Path:
+    """A plain file of a skill, and no other one. Raises BadSkill."""
+    home = folder.resolve()
+    with contextlib.suppress(OSError, ValueError, RuntimeError):  # a name that can be none, links that lead in a circle
+        path = (home / file).resolve()
+        if path.is_relative_to(home) and path.is_file():
+            return path
+    raise BadSkill(f"there is no {FILE} in it" if file == FILE else f"it has no file {file!r}")
+
+
+def _files(place: Path, folder: Path) -> Iterator[str]:
+    """The files of a folder in the order of their names, those of a folder in it where its name stands; hidden ones are left out, and
+    links to folders are not followed."""
+    try:
+        entries = sorted(os.scandir(place), key=lambda each: each.name)
+    except OSError:
+        return
+    for each in entries:
+        if each.name.startswith("."):
+            continue
+        if each.is_dir(follow_symlinks=False):
+            yield from _files(Path(each.path), folder)
+        elif each.is_file() and each.name != FILE:
+            yield str(Path(each.path).relative_to(folder))
