@@ -166,9 +166,7 @@ def test_doctor_says_which_tools_a_window_cannot_afford(capsys: pytest.CaptureFi
 def test_doctor_names_rules_for_tools_that_there_are_not(capsys: pytest.CaptureFixture[str], config: Path) -> None:
     assert examined(capsys, config)[1]["approver"] == {"check": "approver", "level": "ok", "text": "mode ask, 0 rules", "command": ""}
     rules = "mode: pattern, allow: ['files__*', '*', 'fetch_url(url=*)'], deny: [fetch_ulr, 'schedule_*', 'mail__send', 'f*__x']"
-    config.write_text(
-        f"data_dir: {config.parent / 'data'}\nmcp_servers: {{files: {{command: [x]}}}}\nagent: {{approver: {{{rules}}}}}\n"
-    )
+    config.write_text(f"data_dir: {config.parent / 'data'}\nmcp_servers: {{files: {{command: [x]}}}}\nagent: {{approver: {{{rules}}}}}\n")
     found = examined(capsys, config)[1]["approver"]
     assert (found["level"], found["text"]) == ("warning", "agent.approver names tools that there are not: fetch_ulr, mail__send")
 
