@@ -63,6 +63,7 @@ class SlackEmulator:
     messages: what the bot has said, in order, as it stands now, with `shown`. edits: (ts, text) of each, in order.
     calls: (method, arguments) of all. acknowledged: ids of envelopes.
     history: of each conversation, all that was said in it. sockets: the ones that are open.
+    gives_up: what was not acknowledged when its socket closed is not told again.
     """
 
     def __init__(self) -> None:
@@ -83,6 +84,7 @@ class SlackEmulator:
         self.greets = True
         self.url = ""
         self.echoes = False
+        self.gives_up = False
         self.page = 200
         self._told = 0
         self._waiting: dict[str, JsonObject] = {}
@@ -249,6 +251,9 @@ class SlackEmulator:
             self.sockets.remove(socket)
             for envelope in [each for each, where in self._out.items() if where is socket and each in self._waiting]:
                 del self._out[envelope]
+                if self.gives_up:
+                    del self._waiting[envelope]
+                    continue
                 self._waiting[envelope] |= {"retry_attempt": self._waiting[envelope]["retry_attempt"] + 1, "retry_reason": "timeout"}
             self._send()
             self._tell()

@@ -266,6 +266,24 @@ async def test_an_edit_names_what_it_changes_and_a_preview_is_none(platform: Sla
         ]
 
 
+async def test_a_deletion_names_what_is_gone(platform: SlackEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        root = platform.say(f"{MENTION} hello", channel=CLUB)
+        reply = platform.say("forget it", channel=CLUB, thread=root)
+        other = platform.say("not for the bot", channel=CLUB)
+        await platform.until(lambda: len(platform.acknowledged) == 4)
+        for ts in (reply, other):
+            platform.delete(CLUB, ts)
+        # A first message whose thread has replies is only marked, and of some deletions Slack tells nothing more than the ts.
+        gone = {"type": "message", "subtype": "message_changed", "channel": CLUB, "ts": platform.ts()}
+        before = {"user": "U0ADA", "text": f"{MENTION} hello", "ts": root, "thread_ts": root}
+        platform.tell(gone | {"message": {"subtype": "tombstone", "user": "USLACKBOT", "ts": root}, "previous_message": before})
+        platform.tell({"type": "message", "subtype": "message_deleted", "channel": HER, "ts": platform.ts(), "deleted_ts": "1.000100"})
+        await platform.until(lambda: len(platform.acknowledged) == 8)
+        deleted = [row for row in inbox.rows.values() if row.kind == "delete"]
+        assert [row.edits.removeprefix(f"slack/{TEAM}/") for row in deleted] == [f"{CLUB}/{reply}", f"{CLUB}/{root}", f"{HER}/1.000100"]
+
+
 async def test_an_emoji_comes_as_a_reaction(platform: SlackEmulator) -> None:
     async with connected(platform) as (transport, inbox):
         await sent(transport, delivery(transport, "May I?", CLUB))

@@ -60,6 +60,9 @@ from clew_transports.matrix import rooms as matrix_rooms
 from clew_transports.mqtt import payload as mqtt_payload
 from clew_transports.mqtt.payload import Ignored, Packet, Topics
 from clew_transports.signature import Forged
+from clew_transports.slack import events as slack_events
+from clew_transports.slack import mrkdwn
+from clew_transports.slack.place import Place as SlackPlace
 from clew_transports.telegram import html as telegram_html
 from clew_transports.telegram.updates import Bot, Malformed, Place, Reader
 from clew_transports.text import split
@@ -67,7 +70,7 @@ from clew_transports.webhook import message as webhook_message
 from clew_transports.webhook.origin import origin
 from clew_transports.webhook.signature import CLEW
 
-PROPERTIES = 6
+PROPERTIES = 7
 EXAMPLES = int(os.environ.get("CLEW_FUZZ_EXAMPLES", "4000"))
 MESSAGE_BYTES = 128 * 1024
 """The longest message, as the config has it by default."""
@@ -158,6 +161,22 @@ def lines(given: str) -> object:
     return reply.failed(0.0) or reply.done()
 
 
+def of_slack(given: str) -> object:
+    try:
+        data = json.loads(given)
+    except (ValueError, RecursionError):  # the door's own reader, which says so
+        return None
+    event = slack_events.of_payload(data, "T0WORK")
+    reader, place = slack_events.Reader("slack", slack_events.Bot("T0WORK", "U0CLEW", "B0CLEW")), SlackPlace("x", "1.000000", "2.000000")
+    return event and reader.read(event, place, dict.fromkeys(slack_events.people_in(event), "Ada"))
+
+
+def place_of_slack(given: str) -> object:
+    place = SlackPlace.load(given)
+    assert SlackPlace.load(str(place)) == place
+    return place.bot and (place.before(600), place.read("3.000000").met("C1").joined("C1", "3.000000"))
+
+
 PARSERS: Mapping[str, Parser] = {
     "an MQTT payload": Parser(packet, bound=mqtt_payload.MAX_PAYLOAD_BYTES),
     "an MQTT topic": Parser(topic, (Ignored,), 65_535),
@@ -165,6 +184,10 @@ PARSERS: Mapping[str, Parser] = {
     "events of Matrix": Parser(of_matrix, (matrix_events.Malformed,)),
     "a line of Matrix": Parser(lambda s: matrix_events.Reader("m", matrix_events.Me("@clew:x", "Clew")).read(*line_of_matrix(s))),
     "a model's Markdown on Matrix": Parser(matrix_html.words, bound=matrix_html.LIMIT),
+    "an event of Slack": Parser(of_slack, (slack_events.Malformed,), 2**20),
+    "a message of Slack": Parser(lambda s: mrkdwn.words(s, {}), bound=40_000),
+    "a model's Markdown on Slack": Parser(mrkdwn.rendered, bound=mrkdwn.LIMIT),
+    "where clew is in Slack": Parser(place_of_slack),
     "a model's Markdown": Parser(telegram_html.rendered, bound=telegram_html.LIMIT),
     "a webhook's body": Parser(webhook, (webhook_message.Malformed,)),
     "a webhook's reply_url": Parser(origin, (ValueError,)),
@@ -273,10 +296,34 @@ EXPORT: dict[str, Any] = {
     "pins": [{"message": "abc"}],
     "model_calls": [{"id": "x"}],
 }
+SAID = {
+    "type": "message",
+    "user": "U0ADA",
+    "text": "<@U0CLEW> hi &amp; <https://e.org|x> <!here>",
+    "ts": "1700000000.000100",
+    "thread_ts": "1690000000.000100",
+    "channel": "C0CLUB",
+    "files": [{"id": "F1", "name": "a", "mimetype": "a/b", "size": 9}],
+}
+CHANGED = {"type": "message", "channel": "D0ADA", "previous_message": SAID}
+TOLD = [
+    SAID,
+    {**CHANGED, "subtype": "message_changed", "message": {**SAID, "text": "<@U0CLEW> ho", "edited": {"ts": "2.0"}}},
+    {**CHANGED, "subtype": "message_deleted", "deleted_ts": "1.000100"},
+    {
+        "type": "reaction_added",
+        "user": "U1",
+        "reaction": "+1",
+        "item": {"type": "message", "channel": "D1", "ts": "1.1"},
+        "event_ts": "2.1",
+    },
+]
+TOLD_BY = {"type": "event_callback", "team_id": "T0WORK", "authorizations": [{"team_id": "T0WORK"}]}
 SHAPES: Mapping[str, Any] = {
     "an MQTT payload": SENT,
     "a webhook's body": CALLED,
     "a frame of the chat page": {"type": "message", "id": "m1", "text": "Hi"},
+    "where clew is in Slack": ["T0WORK/U0CLEW", "1.000000", "2.000000", ["C0CLUB"], ["C0CLUB/1.000100"]],
     "stored blocks": BLOCKS,
     "damaged blocks": BLOCKS,
     "an export": EXPORT,
@@ -288,6 +335,12 @@ SHAPES: Mapping[str, Any] = {
 def test_json_that_is_nearly_right_is_taken_or_refused_as_documented(case: tuple[str, Any]) -> None:  # P42, P49
     name, value = case
     PARSERS[name].run(json.dumps(value))
+
+
+@share
+@given(st.sampled_from(TOLD).flatmap(damaged))
+def test_events_of_slack_that_are_nearly_right_are_read_or_refused(event: Any) -> None:  # P42, BO-076
+    PARSERS["an event of Slack"].run(json.dumps({**TOLD_BY, "event": event}))
 
 
 class Shelf:

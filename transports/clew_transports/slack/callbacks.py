@@ -38,6 +38,12 @@ class Callbacks:
         self._inlet = inlet
         self._storing: set[asyncio.Task[None]] = set()
 
+    async def stop(self) -> None:
+        """Give up what is being stored: nobody was told that it was, and it will be offered again."""
+        for task in self._storing:
+            task.cancel()
+        await asyncio.gather(*self._storing, return_exceptions=True)
+
     async def posted(self, request: web.Request) -> web.Response:
         """An event, or Slack's question whether this is the right address."""
         try:

@@ -78,7 +78,7 @@ def people_in(event: Any) -> list[str]:
     """The users whose names are needed to read an event, the sender first."""
     try:
         found = [event.get("user"), *_SOMEBODY.findall(str(event.get("text") or ""))]
-        return [each for each in dict.fromkeys(found) if isinstance(each, str) and _USER.fullmatch(each)][:MAX_NAMED]
+        return list(dict.fromkeys(each for each in found if isinstance(each, str) and _USER.fullmatch(each)))[:MAX_NAMED]
     except AttributeError:
         return []
 
@@ -162,13 +162,14 @@ class Reader:
         )
 
     def _deletion(self, event: Mapping[str, Any], ts: str, place: Place) -> Inbound | None:
-        before, channel = event.get("previous_message") or {}, str(event["channel"])
-        if not self._is_somebody(before) or not self._is_meant(before, channel, place):
+        """Slack does not always say what was deleted, and never by whom."""
+        before, channel = event.get("previous_message"), str(event["channel"])
+        if before and not (self._is_somebody(before) and self._is_meant(before, channel, place)):
             return None
         return Inbound(
             external_id=f"{self._external(channel, ts)}/d",
-            address=self._address(channel, _thread(before), ts),
-            sender=_fitting(_USER, before["user"]),
+            address=self._address(channel, _thread(before) if before else None, ts),
+            sender=_fitting(_USER, before["user"]) if before else "",
             text="",
             direct=channel.startswith("D"),
             kind="delete",

@@ -50,6 +50,11 @@ class Inlet:
         self._whole.clear()
         self._gap.set()
 
+    async def begin(self) -> None:
+        """Store where clew begins, if it is new here. Raises what `Host.accept` raises."""
+        if self._is_new:
+            await self._host.accept([], str(self._place))
+
     async def payload(self, payload: Any) -> None:
         """Store what is in a payload of the Events API. Raises what `Host.accept` raises."""
         with contextlib.suppress(TimeoutError):
@@ -63,8 +68,6 @@ class Inlet:
 
     async def run(self) -> None:
         """Read what was missed, whenever something may have been, until cancelled."""
-        if self._is_new:
-            await self._host.accept([], str(self._place))
         pause = self._first_pause
         while True:
             await self._gap.wait()

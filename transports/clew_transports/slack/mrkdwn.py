@@ -38,7 +38,7 @@ def mrkdwn(blocks: Sequence[Block]) -> str:
 def rendered(markdown: str) -> str:
     """`markdown` in Slack's mrkdwn; where nothing of it could be seen, as it is written."""
     text = mrkdwn(read(markdown))
-    return text if text.strip() else escaped(markdown)
+    return text if text.strip() else _literal(markdown)
 
 
 def size(markdown: str) -> int:
@@ -88,8 +88,12 @@ def _block(block: Block) -> str:
 
 
 def _fenced(text: str) -> str:
-    """A block of code. Three ticks of its own, which would end it, are parted."""
-    return f"```\n{escaped(text).replace('```', f'`{_GAP}`{_GAP}`')}\n```"
+    return f"```\n{_literal(text)}\n```"
+
+
+def _literal(text: str) -> str:
+    """`text` escaped. Three ticks of its own, which would begin or end a block of code, are parted."""
+    return escaped(text).replace("```", f"`{_GAP}`{_GAP}`")
 
 
 def _words(runs: Sequence[Run]) -> str:
@@ -110,7 +114,7 @@ def _sticks(char: str) -> bool:
 
 def _link(link: str, runs: Sequence[Run]) -> str:
     address = "".join(_encoded(char) for char in link)
-    label = " ".join(escaped("".join(run.text for run in runs)).replace("|", "¦").split())
+    label = " ".join(_literal("".join(run.text for run in runs)).replace("|", "¦").split())
     return f"<{address}|{label}>" if label and label != address else f"<{address}>"
 
 
@@ -122,11 +126,11 @@ def _encoded(char: str) -> str:
 def _styled(run: Run) -> tuple[str, bool]:
     """A run with its marks, line by line, and whether it has any. What holds a mark itself goes without: it cannot be escaped."""
     if "code" in run.styles:
-        text = escaped(run.text)
+        text = _literal(run.text)
         return (f"`{text}`", True) if "`" not in text and "\n" not in text and text.strip() else (text, False)
     marks = [mark for style, mark in _MARKS if style in run.styles and mark not in run.text]
     if not marks or not run.text.strip():
-        return escaped(run.text), False
+        return _literal(run.text), False
     return "\n".join(_marked(line, "".join(marks)) for line in run.text.split("\n")), True
 
 
@@ -135,4 +139,4 @@ def _marked(line: str, marks: str) -> str:
     if not inner:
         return line
     start = line.index(inner)
-    return line[:start] + marks + escaped(inner) + marks[::-1] + line[start + len(inner) :]
+    return line[:start] + marks + _literal(inner) + marks[::-1] + line[start + len(inner) :]

@@ -43,7 +43,7 @@ class Place:
             order(first)
             order(since)
             return cls(str(bot), first, since, _names(channels), _names(threads))
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, RecursionError):
             return cls()
 
     def __str__(self) -> str:

@@ -101,6 +101,7 @@ class SlackTransport:
                         pause = max(pause, min(error.retry_after, LONGEST_PAUSE_S))
                 finally:
                     self._inlet = None
+                    await self._callbacks.stop()
                 await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
                 pause = min(2 * pause, LONGEST_PAUSE_S)
 
@@ -176,6 +177,7 @@ class SlackTransport:
         reader = Reader(self._name, bot, self._settings.groups, self._settings.prefix)
         now = f"{int(self._clock())}.000000"
         inlet = self._inlet = Inlet(host, self._api, reader, Place.load(await host.cursor()), now, self._first_pause)
+        await inlet.begin()
         who = f"@{bot.name} in {bot.workspace}"
         jobs: list[Coroutine[Any, Any, None]] = [inlet.run()]
         if secret(self._settings.app_token):
