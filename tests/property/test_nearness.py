@@ -1,9 +1,12 @@
 """Words and meaning joined."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.nearness import IN_FRONT, Nearness, joined, neighbours
+from clew.context.nearness import DAY, FAR, IN_FRONT, Nearness, joined, neighbours
 from clew.context.query import Query
 from clew.context.ranking import Candidate, Scored
 
@@ -60,6 +63,21 @@ def test_what_is_nearer_does_not_come_later(given_scores: list[float], data: st.
     assert after <= before
 
 
+@given(st.lists(st.floats(0.0, 1.0), min_size=FAR, max_size=2 * FAR - 1), st.floats(0.1, 0.8), st.data())
+def test_what_all_texts_of_a_model_have_in_common_says_nothing(nearer: list[float], common: float, data: st.DataObject) -> None:
+    scored = [found(number, 1.0 / (number + 1), seq=number) for number in range(len(nearer))]
+    asked = {each.candidate.id: cosine for each, cosine in zip(scored, [0.0, *nearer[1:]], strict=True)}
+    between = {pair: data.draw(cosines) for pair in neighbours(scored)}
+    lifted = Nearness(
+        {each: common + (1 - common) * cosine for each, cosine in asked.items()},
+        {pair: common + (1 - common) * cosine for pair, cosine in between.items()},
+    )
+    apart = joined(ASKED, scored, Nearness(asked, between), 99)
+    crowded = joined(ASKED, scored, lifted, 99)
+    expected = {each.candidate.id: each.score for each in apart}
+    assert {each.candidate.id: each.score for each in crowded} == pytest.approx(expected, abs=1e-6)
+
+
 @given(situations())
 def test_only_messages_close_in_front_of_one_in_its_session_are_compared_with_it(situation: tuple[list[Scored], Nearness]) -> None:  # P33
     by_id = {each.candidate.id: each.candidate for each in situation[0]}
@@ -84,6 +102,13 @@ def test_what_says_the_same_as_the_message_in_front_of_it_gains_less() -> None:
     scored = (found(1, 1.0, seq=11), found(2, 1.0, seq=21), found(3, 0.1, seq=10), found(4, 0.1, seq=20))
     alike = {("m1", "m3"): 0.9, ("m2", "m4"): 0.1}
     assert order(*scored, between=alike, m1=0.5, m2=0.5, m3=0.4, m4=0.4)[:2] == ["m2", "m1"]
+
+
+def test_what_was_said_on_the_day_of_something_near_gains() -> None:
+    scored = (found(1, 1.0), found(2, 0.95, session="t"), found(3, 0.8, session="t"))
+    assert order(*scored, m1=0.2, m2=0.2, m3=0.9) == ["m3", "m2", "m1"]
+    apart = replace(scored[2], candidate=replace(scored[2].candidate, at=DAY * 1.0))
+    assert order(scored[0], scored[1], apart, m1=0.2, m2=0.2, m3=0.9) == ["m3", "m1", "m2"]
 
 
 def test_speakers_who_are_named_count_more_and_questions_less() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clew.context.vectors import MOST_DIMENSIONS, quantised, similarities
+from clew.context.vectors import MOST_DIMENSIONS, cosines, quantised, similarities
 
 numbers = st.floats(-1e6, 1e6, allow_nan=False).filter(lambda number: number == 0 or abs(number) > 1e-3)
 vectors = st.integers(1, 64).flatmap(lambda size: st.tuples(*(st.lists(numbers, min_size=size, max_size=size) for _ in range(2))))
@@ -40,6 +40,14 @@ def test_any_bytes_compare(one: bytes, others: list[bytes]) -> None:
     found = similarities(one, others)
     assert len(found) == len(others)
     assert all(-1.0000001 <= each <= 1.0000001 for each in found)
+
+
+@given(st.integers(1, 40).flatmap(lambda size: st.lists(st.binary(min_size=size, max_size=size), min_size=1, max_size=6)), st.data())
+def test_with_numpy_and_without_it_is_the_same(held: list[bytes], data: st.DataObject) -> None:
+    place = st.integers(0, len(held) - 1)
+    pairs = data.draw(st.lists(st.tuples(place, place), max_size=9))
+    # With an empty one among them they make no matrix.
+    assert cosines(held, pairs) == pytest.approx(cosines([*held, b""], pairs), abs=1e-9)
 
 
 @pytest.mark.parametrize("values", [[math.nan], [1.0, math.inf], [0.5] * (MOST_DIMENSIONS + 1)])
