@@ -26,6 +26,8 @@ run: $(STAMP)
 
 test: $(STAMP) $(SYNAPSE)
 	@$(call installed,mosquitto,mosquitto)
+	@$(call installed,ngircd,ngircd)
+	@$(call installed,inspircd,inspircd)
 	@$(call installed,systemd-analyze,systemd)
 	$(BIN)/python -m pytest -q -m "not e2e and not browser and not soak" $(ARGS)
 

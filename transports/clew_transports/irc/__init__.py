@@ -1,0 +1,1 @@
+"""IRC, with what IRCv3 adds to it."""
