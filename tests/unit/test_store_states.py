@@ -64,6 +64,17 @@ async def test_the_file_allows_the_moves_that_are_documented_and_no_others(tmp_p
 
 
 @pytest.mark.asyncio
+async def test_a_state_that_is_none_is_refused(tmp_path: Path) -> None:  # P42, P43
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+        await claim(store)
+    with contextlib.closing(sqlite3.connect(tmp_path / "clew.db")) as database:
+        for table in ROWS:
+            with pytest.raises(sqlite3.IntegrityError, match="CHECK constraint failed"):
+                database.execute(ROWS[table], ("elsewhere",))
+
+
+@pytest.mark.asyncio
 async def test_a_state_that_stays_may_be_written_again(tmp_path: Path) -> None:
     async with opened(tmp_path) as store:
         await accept(store, inbound("1"))

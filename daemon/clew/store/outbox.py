@@ -33,9 +33,9 @@ def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: floa
 
 def _insert(db: sqlite3.Connection, reply: Reply, state: str, session: str, turn: str, now: float) -> tuple[str, int]:
     identifier = new_id()
-    number: int = db.execute(
+    number: int = db.execute(  # type: ignore[assignment]  # an insert gives a number
         "INSERT INTO outbox (id, state, transport, address, session, turn, text, parts, in_reply_to, answers, context,"
-        " next_at, created, settled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        " next_at, created, settled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             identifier,
             state,
@@ -52,7 +52,7 @@ def _insert(db: sqlite3.Connection, reply: Reply, state: str, session: str, turn
             now,
             now if reply.instant else None,
         ),
-    ).fetchone()[0]
+    ).lastrowid
     return identifier, number
 
 

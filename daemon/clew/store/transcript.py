@@ -58,9 +58,9 @@ def _append(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int
 
 def restore(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int, identifier: str, new: NewMessage) -> Message:
     """Put a message with this id at this place, and index it."""
-    number: int = db.execute(
+    number: int = db.execute(  # type: ignore[assignment]  # an insert gives a number
         "INSERT INTO messages (id, session, seq, chat, role, blocks, sender, sender_name, turn, metadata, at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             identifier,
             session,
@@ -74,18 +74,18 @@ def restore(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int
             json.dumps(dict(new.metadata), ensure_ascii=False),
             new.at,
         ),
-    ).fetchone()[0]
+    ).lastrowid
     found = Message(identifier, seq, new.role, new.blocks, new.at, new.sender, new.sender_name, turn)
     _index(db, number, chat, found)
     return found
 
 
 def _index(db: sqlite3.Connection, number: int, chat: int, found: Message, into: str = "") -> None:
+    first, last = first_place(chat), last_place(chat)
+    newest = f"SELECT max(place) FROM {into}places WHERE place BETWEEN ? AND ?"
     place = db.execute(
-        f"INSERT INTO {into}places (place, message) SELECT coalesce(max(place), ?) + 1, ? FROM {into}places WHERE place BETWEEN ? AND ?"
-        " RETURNING place",
-        (first_place(chat), number, first_place(chat), last_place(chat)),
-    ).fetchone()[0]
+        f"INSERT INTO {into}places (place, message) VALUES (coalesce(({newest}), ?) + 1, ?)", (first, last, first, number)
+    ).lastrowid
     columns = _columns(db, found)
     db.execute(f"INSERT INTO {into}messages_fts (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place, *columns))
     _count(db, columns, 1, into)

@@ -107,15 +107,14 @@ def _risky_waits(db: sqlite3.Connection, now: float) -> bool:
 
 def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, room: Room = EVERYTHING, *, risky: bool) -> Claim | None:
     row = db.execute(
-        "UPDATE turns SET owner = ?, epoch = epoch + 1, lease_until = ? WHERE id ="
-        f" (SELECT id FROM turns WHERE {RUNNING} AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ?"
-        "  AND CASE WHEN kind = 'job' THEN ? ELSE ? END ORDER BY started LIMIT 1)"
-        " RETURNING id, session, chat, kind, epoch, first_seq, started, stop_requested_at",
-        (owner, now + lease, now, SAFE_ATTEMPTS, risky, room.jobs, room.people),
+        f"SELECT id, session, chat, kind, epoch + 1, first_seq, started, stop_requested_at FROM turns WHERE {RUNNING}"
+        f" AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ? AND CASE WHEN kind = 'job' THEN ? ELSE ? END ORDER BY started LIMIT 1",
+        (now, SAFE_ATTEMPTS, risky, room.jobs, room.people),
     ).fetchone()
     if row is None:
         return None
     turn, session, chat, kind, epoch, first_seq, started, stop_requested_at = row
+    db.execute("UPDATE turns SET owner = ?, epoch = ?, lease_until = ? WHERE id = ?", (owner, epoch, now + lease, turn))
     db.execute("UPDATE inbox SET attempts = attempts + 1 WHERE turn = ?", (turn,))
     items = tuple(_item(each) for each in db.execute(f"SELECT {_ITEM} FROM inbox WHERE turn = ? ORDER BY id", (turn,)))
     claim = _claim(db, turn, session, chat, kind, owner, epoch, items, first_seq or 0, started, now, resumed=True)
