@@ -8,12 +8,18 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from clew.config import Config, Embeddings, Job, Person, Price, load
+from clew.config import Config, Embeddings, Job, Person, Price, Transcriber, load
 from clew.config.wording import annotations_at
 from clew.plugins import registry
 
 EXAMPLE = Path(__file__).parents[2] / "config.example.yaml"
-SHOWN_COMMENTED: dict[str, type[BaseModel]] = {"embeddings": Embeddings, "people": Person, "schedule": Job, "prices": Price}
+SHOWN_COMMENTED: dict[str, type[BaseModel]] = {
+    "embeddings": Embeddings,
+    "people": Person,
+    "schedule": Job,
+    "prices": Price,
+    "transcriber": Transcriber,
+}
 
 
 def models(group: str) -> dict[str, type[BaseModel]]:
