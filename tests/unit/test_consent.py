@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from html import unescape
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 
 from clew.context.consent import LONGEST_QUESTION, Answer, question, read_answer, read_reaction
 from clew.messages import ToolCall
+from clew_transports.markup import plain, read
+from clew_transports.telegram.html import rendered, visible
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,7 @@ def test_anything_else_is_a_message(text: str) -> None:
 def test_a_question_says_tool_arguments_and_what_silence_means() -> None:
     text = question([ToolCall("c1", "send_mail", json.dumps({"to": "bob@example.org", "copies": 2}))], "k7qd", "1 hour")
     assert text == (
-        'May I call send_mail?\n\nsend_mail:\n- to: "bob@example.org"\n- copies: 2\n\n'
+        'May I call send_mail?\n\n```\nsend_mail:\n- to: "bob@example.org"\n- copies: 2\n```\n\n'
         "Reply yes or no. “Always” is a yes for each later call of send_mail in this chat too. Without an answer within"
         " 1 hour it is a no. [k7qd]"
     )
@@ -91,7 +94,8 @@ values = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lam
 def test_no_argument_passes_for_another_line_of_the_question(arguments: dict[str, object]) -> None:
     call = ToolCall("c1", "write", json.dumps(arguments))
     lines = question([call], "k7qd", "1 hour").split("\n")
-    shown = lines[lines.index("write:") + 1 : -2]
+    assert lines[2] == lines[-3] == "```"
+    shown = lines[lines.index("write:") + 1 : -3]
     assert len(shown) <= max(len(arguments), 1) + 1  # one more where the question was too long
     assert all(line.startswith(("- ", "[…")) for line in shown)
     assert not [char for char in "".join(lines) if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
@@ -113,3 +117,11 @@ def test_no_other_emoji_is_one_and_none_means_always(emoji: str) -> None:
 def test_any_text_is_read(text: str) -> None:
     found = read_answer(text)
     assert found is None or found.kind in ("yes", "no", "always")
+
+
+@pytest.mark.parametrize("hidden", ["[https://good.example](https://evil.example)", "||x||", "**x**", "<b>x</b>", "```", "~~~", "# x"])
+def test_no_platform_takes_markup_in_an_argument_for_such(hidden: str) -> None:
+    text = question([ToolCall("c1", "fetch", json.dumps({"url": hidden}))], "k7qd", "1 hour")
+    assert f"- url: {json.dumps(hidden)}" in unescape(visible(rendered(text)))
+    assert "<a href" not in rendered(text)
+    assert f"- url: {json.dumps(hidden)}" in plain(read(text))

@@ -77,7 +77,8 @@ def read_reaction(text: str) -> Literal["yes", "no"] | None:
 
 
 def question(calls: Sequence[ToolCall], code: str, lasts: str, behalf: str = "") -> str:
-    """What a person is asked before `calls` are run: each tool with all its arguments.
+    """What a person is asked before `calls` are run, in Markdown: each tool with all its arguments, as code, so that no platform takes a
+    link or other markup in them for such. (No line of them can end it: each begins otherwise.)
 
     lasts: how long the question is open, in words. behalf: who or what wants it, where that is not the person who is asked.
     """
@@ -92,7 +93,7 @@ def question(calls: Sequence[ToolCall], code: str, lasts: str, behalf: str = "")
         if behalf
         else (f"Reply yes or no. “Always” is a yes for each later call of {names} in this chat too.")
     )
-    return f"{first}\n\n{text}\n\n{how} Without an answer within {lasts} it is a no. [{code}]"
+    return f"{first}\n\n```\n{text}\n```\n\n{how} Without an answer within {lasts} it is a no. [{code}]"
 
 
 def _arguments(arguments: str) -> list[str]:
