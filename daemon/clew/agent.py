@@ -274,12 +274,14 @@ class Agent:
         if not asking:
             return [], []
         person = turn.claim.person.id if turn.claim.person else ""
-        standing = {each.tool for each in await self._store.standing(str(turn.claim.address), person)}
-        return [call for call in asking if call.name not in standing], [call for call in asking if call.name in standing]
+        standing = {(each.tool, each.wording) for each in await self._store.standing(str(turn.claim.address), person)}
+        approved = [call for call in asking if (call.name, self._tools.wording(call.name)) in standing]
+        return [call for call in asking if call not in approved], approved
 
     async def _ask(self, turn: _Turn, calls: Sequence[ToolCall]) -> None:
         """Ask somebody, and let the turn wait. Raises Parked, or Stopped."""
-        question = await self._asking.question(turn.claim, calls)
+        wordings = {call.name: self._tools.wording(call.name) for call in calls}
+        question = await self._asking.question(turn.claim, calls, wordings)
         if question is None:
             await self._results(turn, [denied(call, UNASKED.format(call.name)) for call in calls])
         elif await patiently(lambda: self._store.park(turn.claim, question, self._time.wall())):

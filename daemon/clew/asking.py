@@ -24,7 +24,7 @@ class Asking:
         self._plan = plan
         self._time = time
 
-    async def question(self, claim: Claim, calls: Sequence[ToolCall]) -> Question | None:
+    async def question(self, claim: Claim, calls: Sequence[ToolCall], wordings: Mapping[str, str]) -> Question | None:
         """The question to whoever answers for this turn: its person where it is answered; for guests and scheduled prompts the owner,
         where they were heard last. None: nobody can be asked."""
         person, job = claim.person, next((item.job for item in claim.items if item.job), None)
@@ -44,7 +44,8 @@ class Asking:
         if not here and not job:
             item = claim.items[-1]
             notice = self._reply(claim.address, NOTICE, item.client_id, item.context)
-        return Question(identifier, tuple(calls), whom, person.id if person else "", self._time.wall() + self._lasts, reply, here, notice)
+        behalf_of, expires = person.id if person else "", self._time.wall() + self._lasts
+        return Question(identifier, tuple(calls), whom, behalf_of, expires, reply, here, notice, wordings)
 
     def _reply(self, to: Address, text: str, in_reply_to: str, context: Mapping[str, str]) -> Reply:
         parts, instant = self._plan(to, text)

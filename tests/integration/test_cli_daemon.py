@@ -62,7 +62,7 @@ def say_always(path: Path) -> None:
     with sqlite3.connect(path) as db:
         db.execute("INSERT INTO chats (address, transport, direct, created) VALUES ('mqtt:eve', 'mqtt', 0, 1)")
         for tool in ("pay", "wire"):
-            db.execute("INSERT INTO standing_approvals SELECT id, 'eve', ?, 'eve', 1 FROM chats WHERE address = 'mqtt:eve'", (tool,))
+            db.execute("INSERT INTO standing_approvals SELECT id, 'eve', ?, 'eve', 1, '' FROM chats WHERE address = 'mqtt:eve'", (tool,))
     db.close()
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from clew.config import Approver, Config, Job
+from clew.plugins import Plugin, registry
 from clew.tools import Tool, ToolContext
 from clew.transport import Delivery, Inbound
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply
-from tests.integration.engine import PEOPLE, Clock, World, calling, engine, spoken, tool
+from tests.integration.engine import PEOPLE, Clock, NoSettings, World, calling, engine, spoken, tool
 from tests.integration.test_engine_tools import query, results
 
 
@@ -261,6 +263,32 @@ async def test_always_is_remembered_for_this_tool_here_listed_and_taken_back(tmp
             await question(world, number=3)
     assert ledger.done == ["rent"] * 3
     assert other.done == []
+
+
+def given(built: Tool, section: str, settings: NoSettings) -> Tool:
+    """The `build` of a plug-in."""
+    return built
+
+
+@pytest.mark.asyncio
+async def test_always_holds_for_what_a_server_said_of_its_tool_then(tmp_path: Path) -> None:
+    ledger = Ledger()
+    foreign = replace(ledger.tool, foreign='{"type": "object", "properties": {"note": {"type": "string"}}}')
+    async with engine(tmp_path, calling(("pay", {"note": "rent"})), tools=[foreign]) as world:
+        async with world.running():
+            await begun(world)
+            await question(world)
+            await answered(world, await begun(world, "always"))
+        async with world.running():
+            assert await world.desk.ask("again") == "done"
+        for number, changed in enumerate((replace(foreign, description="Pays twice."), replace(foreign, foreign='{"type": "object"}')), 2):
+            registry("clew.tools")["pay"] = Plugin("pay", NoSettings, partial(given, changed))
+            async with world.running():
+                await begun(world)
+                await question(world, number=number)
+                await answered(world, await begun(world, "always"))
+                assert await world.desk.ask("again") == "done"
+    assert ledger.done == ["rent"] * 6
 
 
 @pytest.mark.asyncio

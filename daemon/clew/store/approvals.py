@@ -23,8 +23,8 @@ def ask(db: sqlite3.Connection, turn: str, session: str, question: Question, now
     outbox.drop_drafts(db, turn, now)
     (chat,) = db.execute("SELECT id FROM chats WHERE address = ?", (str(reply.address),)).fetchone()
     db.executemany(
-        "INSERT INTO approvals (id, turn, call_id, chat, person, question, state, asked, asking, tool, arguments, expires, behalf, outbox)"
-        " VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO approvals (id, turn, call_id, chat, person, question, state, asked, asking, tool, arguments, expires, behalf, outbox,"
+        " wording) VALUES (?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 f"{question.id}/{number}",
@@ -40,6 +40,7 @@ def ask(db: sqlite3.Connection, turn: str, session: str, question: Question, now
                 question.expires,
                 question.behalf,
                 identifier,
+                question.wordings.get(call.name, ""),
             )
             for number, call in enumerate(question.calls)
         ],
@@ -96,7 +97,8 @@ def give(db: sqlite3.Connection, given: Given, now: float) -> bool:
         return False
     if given.yes and given.always:
         db.execute(
-            "INSERT OR REPLACE INTO standing_approvals (chat, person, tool, by, at) SELECT t.chat, a.behalf, a.tool, a.person, ?"
+            "INSERT OR REPLACE INTO standing_approvals (chat, person, tool, by, at, wording)"
+            " SELECT t.chat, a.behalf, a.tool, a.person, ?, a.wording"
             " FROM approvals AS a JOIN turns AS t ON t.id = a.turn WHERE a.asking = ?",
             (now, given.asking),
         )
@@ -152,7 +154,7 @@ def open_questions(db: sqlite3.Connection) -> list[OpenQuestion]:
 def standing(db: sqlite3.Connection, address: str | None = None, person: str | None = None) -> list[StandingYes]:
     """The yeses for good: those at `address` and on behalf of `person`, None for all."""
     rows = db.execute(
-        "SELECT chats.address, s.tool, s.person, s.by, s.at FROM standing_approvals AS s JOIN chats ON chats.id = s.chat"
+        "SELECT chats.address, s.tool, s.person, s.by, s.at, s.wording FROM standing_approvals AS s JOIN chats ON chats.id = s.chat"
         " WHERE (:address IS NULL OR chats.address = :address) AND (:person IS NULL OR s.person = :person)"
         " ORDER BY chats.address, s.tool, s.person",
         {"address": address, "person": person},

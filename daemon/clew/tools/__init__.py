@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import tzinfo
+from hashlib import blake2b
 
 from pydantic import BaseModel
 
@@ -52,6 +53,12 @@ class Tool:
     asks: bool = False
     timeout: float = TIMEOUT
     foreign: str = ""
+
+    @property
+    def wording(self) -> str:
+        """A fingerprint of what somebody else says of the tool, empty where it is ours or a plug-in's: who has said yes to it for good has
+        said so of that."""
+        return blake2b(f"{self.description}\0{self.foreign}".encode(), digest_size=16).hexdigest() if self.foreign else ""
 
     @property
     def spec(self) -> ToolSpec:

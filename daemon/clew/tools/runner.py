@@ -48,6 +48,10 @@ class ToolRunner:
         """Whether a call of this tool may run again after a crash."""
         return name in self.tools and self.tools[name].idempotent
 
+    def wording(self, name: str) -> str:
+        """See `Tool.wording`; empty for a tool that is unknown."""
+        return self.tools[name].wording if name in self.tools else ""
+
     def asks(self, call: ToolCall) -> bool:
         """Whether a call waits for somebody's yes: it could be run, and no rule of the config decides."""
         tool = self.tools.get(call.name)

@@ -1,6 +1,7 @@
 """Questions that a call waits for, and their answers."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from clew.messages import ToolCall
@@ -37,7 +38,8 @@ class Given:
 class Question:
     """What a person is asked before `calls` run. person: who may answer. here: it is asked where its turn is answered, else `notice`
     says there that somebody is asked. behalf: the person whose message the calls arose from, empty for nobody. expires: seconds since
-    the epoch."""
+    the epoch. wordings: fingerprints of what
+    others say of the tools, by name, where they are others'."""
 
     id: str
     calls: tuple[ToolCall, ...]
@@ -47,6 +49,7 @@ class Question:
     reply: Reply
     here: bool
     notice: Reply | None = None
+    wordings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,15 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class StandingYes:
-    """A yes for good: `tool` may be called at `address` on behalf of `person`, empty for a scheduled prompt of nobody. by: who said it."""
+    """A yes for good: `tool` may be called at `address` on behalf of `person`, empty for a scheduled prompt of nobody. by: who said it.
+    wording: a fingerprint of what somebody else said of the tool then, empty where it is nobody else's."""
 
     address: str
     tool: str
     person: str
     by: str
     at: float
+    wording: str = ""
 
 
 @dataclass(frozen=True, slots=True)
