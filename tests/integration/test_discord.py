@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr, ValidationError
 
-from clew.transport import Address, Attachment, Delivery, Preview, Refused, Retry, Sent, Typing, Unknown
+from clew.transport import Address, Attachment, Delivery, Refused, Retry, Sent, Typing, Unknown
 from clew_transports.discord.events import READABLE
 from clew_transports.discord.gateway import FATAL
 from clew_transports.discord.place import Place
@@ -284,6 +284,22 @@ async def test_an_edit_names_what_it_changes_and_updates_by_discord_are_none(pla
             ("edit", "hello", first.external_id),
             ("edit", "hello!", first.external_id),
         ]
+
+
+async def test_deletions_name_what_they_take_away(platform: DiscordEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        one, two, three = (platform.say(text, BOB) for text in ("one", "two", "three"))
+        shared = platform.say(f"{ME} shared", BOB, CHANNEL)
+        await inbox.until(lambda: len(inbox.rows) == 4)
+        platform.delete(one)
+        platform.delete(two, three)
+        platform.delete(shared)
+        await inbox.until(lambda: len(inbox.rows) == 8)
+        *_, first, second, third, fourth = inbox.rows.values()
+        assert [each.edits.rpartition("/")[2] for each in (first, second, third, fourth)] == [
+            each["id"] for each in (one, two, three, shared)
+        ]
+        assert (first.kind, first.direct, fourth.direct, str(fourth.address)) == ("delete", True, False, f"discord:{CHANNEL}")
 
 
 async def test_an_emoji_on_a_message_of_the_bot_comes_as_a_reaction(platform: DiscordEmulator) -> None:
@@ -606,7 +622,6 @@ async def test_typing_is_shown_at_its_rate_and_fails_nothing(platform: DiscordEm
     async with connected(platform) as (transport, _):
         for _ in range(20):
             await transport.hint(Address("discord", HOME), Typing())
-            await transport.hint(Address("discord", HOME), Preview("turn1", "half", "half"))
         await platform.until(lambda: platform.typing == [HOME])
         for number, fault in enumerate([discord.too_many(5), discord.drops, discord.answers(502), discord.refuses(403, 50013, "no")]):
             platform.next["POST typing"].append(fault)

@@ -54,6 +54,9 @@ from clew.transport import Address
 from clew.web import auth, chat
 from clew.web.chat import chat_id
 from clew.web.wire import Problem
+from clew_transports.discord import events as discord_events
+from clew_transports.discord import markdown as discord_markdown
+from clew_transports.discord import place as discord_place
 from clew_transports.matrix import events as matrix_events
 from clew_transports.matrix import html as matrix_html
 from clew_transports.matrix import rooms as matrix_rooms
@@ -112,6 +115,21 @@ def update(given: str) -> object:
     except (ValueError, RecursionError):  # the API's own reader, which says so
         return None
     return Reader("telegram", Bot(1, "ClewTestBot")).read(data, Place())
+
+
+def of_discord(given: str) -> object:
+    """Taken for each kind of event: those that are malformed as another are counted as read."""
+    try:
+        data = json.loads(given)
+    except (ValueError, RecursionError):  # the gateway's own reader, which says so
+        return None
+    reader, found = discord_events.Reader("discord", "1", "all"), []
+    for kind in ("MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_DELETE_BULK", "MESSAGE_REACTION_ADD", "READY"):
+        with suppress(discord_events.Malformed):
+            found += reader.read(kind, data)
+    with suppress(discord_events.Malformed):
+        discord_events.place_of(data)
+    return found
 
 
 def of_matrix(given: str) -> object:
@@ -188,6 +206,9 @@ PARSERS: Mapping[str, Parser] = {
     "a message of Slack": Parser(lambda s: mrkdwn.words(s, {}), bound=40_000),
     "a model's Markdown on Slack": Parser(mrkdwn.rendered, bound=mrkdwn.LIMIT),
     "where clew is in Slack": Parser(place_of_slack),
+    "an event of Discord": Parser(of_discord, bound=2**24),
+    "a place in Discord": Parser(lambda s: str(discord_place.Place.load(s))),
+    "a model's Markdown, for Discord": Parser(discord_markdown.rendered, bound=discord_markdown.LIMIT),
     "a model's Markdown": Parser(telegram_html.rendered, bound=telegram_html.LIMIT),
     "a webhook's body": Parser(webhook, (webhook_message.Malformed,)),
     "a webhook's reply_url": Parser(origin, (ValueError,)),
@@ -319,7 +340,32 @@ TOLD = [
     },
 ]
 TOLD_BY = {"type": "event_callback", "team_id": "T0WORK", "authorizations": [{"team_id": "T0WORK"}]}
+ON_DISCORD: dict[str, Any] = {
+    "id": "1",
+    "ids": ["1", "2"],
+    "type": 19,
+    "channel_id": "2",
+    "guild_id": "3",
+    "channel_type": 0,
+    "author": {"id": "4", "username": "ada", "global_name": "Ada"},
+    "member": {"nick": "A", "user": {"id": "4"}},
+    "content": "<@1> hi <@5> <:x:1>",
+    "timestamp": "2027-01-15T08:00:00+00:00",
+    "edited_timestamp": "2027-01-15T08:00:01.5+00:00",
+    "mentions": [{"id": "5", "username": "bob", "member": {"nick": "B"}}],
+    "message_reference": {"type": 0, "message_id": "6"},
+    "referenced_message": {"author": {"id": "1"}},
+    "message_snapshots": [{"message": {"content": "old"}}],
+    "attachments": [{"id": "7", "filename": "a.png", "content_type": "image/png", "size": 5}],
+    "sticker_items": [{"id": "8"}],
+    "emoji": {"id": None, "name": "x"},
+    "user_id": "4",
+    "message_id": "1",
+    "message_author_id": "1",
+}
 SHAPES: Mapping[str, Any] = {
+    "an event of Discord": ON_DISCORD,
+    "a place in Discord": json.loads(str(discord_place.Place("1", "s", "wss://g", 5, 6, frozenset({"7"}), ("8",)))),
     "an MQTT payload": SENT,
     "a webhook's body": CALLED,
     "a frame of the chat page": {"type": "message", "id": "m1", "text": "Hi"},

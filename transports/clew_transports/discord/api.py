@@ -26,6 +26,8 @@ CLOSE_S = 2.0
 
 NO_HISTORY = 160_002
 """Discord's code where a reply needs the permission to read the history."""
+UNEDITABLE = frozenset({10_008, 50_005})
+"""Its codes for a message that is not there (any more), and for somebody else's."""
 
 
 class Refusal(Exception):
@@ -105,7 +107,7 @@ class Api:
         until = loop.time() + patience_s
         while wait := self._limits.wait(call, loop.time()):
             if loop.time() + wait > until:
-                raise Refusal(429, "it asked to wait", retry_after=wait)
+                raise Refusal(429, "it asked to wait", retry_after=wait, everywhere=self._limits.everywhere(loop.time()))
             await asyncio.sleep(wait)
         self._limits.began(call, loop.time())
 

@@ -1,7 +1,7 @@
 """Discord's events as messages. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -48,6 +48,10 @@ class Reader:
                     return self._edit(event)
                 case "MESSAGE_REACTION_ADD":
                     return self._reaction(event)
+                case "MESSAGE_DELETE":
+                    return self._deletions(event, [event["id"]])
+                case "MESSAGE_DELETE_BULK":
+                    return self._deletions(event, event["ids"])
             return []
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise Malformed(f"a {kind} of another shape than Discord documents") from None
@@ -66,6 +70,12 @@ class Reader:
             return []
         # The update that shows the links of an edit has the same time, but for the digits behind its milliseconds.
         return self._message(event, "guild_id" in event, edit=f"e{int(_time(edited) * 1000)}")
+
+    def _deletions(self, event: Mapping[str, Any], numbers: Sequence[str]) -> list[Inbound]:
+        """Discord does not say who deleted a message, nor whose it was."""
+        address, direct = Address(self.name, str(int(event["channel_id"]))), "guild_id" not in event
+        known = [f"{self.name}/{self.bot}/{int(number)}" for number in numbers]
+        return [Inbound(f"{each}/deleted", address, "", "", direct=direct, kind="delete", edits=each) for each in known]
 
     def _reaction(self, event: Mapping[str, Any]) -> list[Inbound]:
         emoji, user, author = event["emoji"], str(int(event["user_id"])), event.get("message_author_id", self.bot)
@@ -147,15 +157,6 @@ def place_of(message: Any) -> tuple[int, str, bool]:
 
 def _is_private(message: Mapping[str, Any]) -> bool:
     return bool(message.get("channel_type", _PRIVATE) == _PRIVATE)
-
-
-def deleted(name: str, bot: str, kind: str, event: Any) -> list[str]:
-    """The external ids of the messages that an event takes away. Raises Malformed."""
-    try:
-        numbers = event["ids"] if kind == "MESSAGE_DELETE_BULK" else [event["id"]] if kind == "MESSAGE_DELETE" else []
-        return [f"{name}/{bot}/{int(number)}" for number in numbers]
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise Malformed(f"a {kind} of another shape than Discord documents") from None
 
 
 def _name(user: Mapping[str, Any], member: Mapping[str, Any]) -> str:

@@ -44,6 +44,10 @@ class Limits:
             free.append(bucket.until)
         return max(max(free) - now, self._crowd(now))
 
+    def everywhere(self, now: float) -> bool:
+        """Whether Discord asked to make no calls at all now."""
+        return self._everything > now
+
     def began(self, call: Call, now: float) -> None:
         """`call` is made now. Of calls that are made before an answer is there, each takes its place."""
         self._under_way += 1

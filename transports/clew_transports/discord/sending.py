@@ -1,14 +1,16 @@
-"""Replies out: parts that are said once, and looked for where it is not known whether they were."""
+"""Replies out: parts that are said once, what shows them while they are written, and how they are looked for."""
 
 import asyncio
 import hashlib
 import re
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from clew.transport import Address, Delivery, Refused, Retry, Sent, Unknown
+from clew.transport import Address, Delivery, Gone, Preview, PreviewRef, Refused, Retry, Sent, Unknown
 from clew_transports.calls import Unanswered, Unreached
-from clew_transports.discord.api import NO_HISTORY, Api, Refusal
+from clew_transports.discord.api import NO_HISTORY, UNEDITABLE, Api, Refusal
 from clew_transports.discord.catching_up import missed
 from clew_transports.discord.events import SERVER
 from clew_transports.discord.markdown import rendered
@@ -18,10 +20,11 @@ CONFIRMED = 1000
 """Messages of its own that clew remembers, so that it takes none of them for another one with the same words."""
 SUPPRESS_EMBEDS = 1 << 2
 NO_MENTIONS: dict[str, list[str]] = {"parse": []}
+_MESSAGES, _MESSAGE = "/channels/{}/messages", "/channels/{}/messages/{}"
 
 
 class Sender:
-    """Says what `transport` has to say. All of its methods raise Retry, Refused or Unknown."""
+    """Says what `transport` has to say. Its public methods raise Retry, Refused or Unknown; `send` Gone, too."""
 
     def __init__(self, api: Api, transport: str) -> None:
         self._api = api
@@ -29,58 +32,86 @@ class Sender:
         self._confirmed: deque[str] = deque(maxlen=CONFIRMED)
 
     async def send(self, delivery: Delivery) -> Sent:
-        """Its next part."""
+        """Its next part, the first in the place of what showed it; or, without parts, only take that away."""
         channel = channel_of(delivery.address)
-        content = await asyncio.to_thread(rendered, delivery.parts[delivery.sent].text)
-        number = await self._said(channel, delivery, content) if content.strip() else ""
+        with _told():
+            if not delivery.parts:
+                await self._take_away(channel, delivery.preview_ref or "")
+                return Sent()
+            content = await asyncio.to_thread(rendered, delivery.parts[delivery.sent].text)
+            number = await self._shown(channel, delivery, content) if content.strip() else ""
         self._confirmed.append(number)
         return Sent(number, delivery.sent + 1)
+
+    async def preview(self, to: Address, event: Preview) -> PreviewRef | None:
+        """The message that shows this now: posted, as a reply to the question, or edited."""
+        content = await asyncio.to_thread(rendered, event.text)
+        if not content.strip():
+            return event.ref
+        shown = Delivery(event.id, to, event.text, (), 0.0, event.in_reply_to, context=event.context, preview_ref=event.ref)
+        try:
+            with _told():
+                return await self._shown(channel_of(to), shown, content)
+        except Gone as why:
+            raise Refused(str(why)) from None
 
     async def find(self, delivery: Delivery, bot: str) -> Sent | None:
         """Whether its next part is among the words of `bot` in its channel."""
         channel, since = channel_of(delivery.address), snowflake(delivery.ts * 1000 - MARGIN_MS)
         content = await asyncio.to_thread(rendered, delivery.parts[delivery.sent].text)
-        try:
+        with _told():
             async for page in missed(self._api, self._transport, channel, since):
                 for message in page:
                     if self._is_that(message, bot, _nonce(delivery), content):
                         return Sent(str(message["id"]), delivery.sent + 1)
-        except (Refusal, Unreached, Unanswered) as error:
-            raise outcome(error) from None
         return None
 
-    async def _said(self, channel: str, delivery: Delivery, content: str) -> str:
-        """Say it; returns the number of the message."""
-        body: dict[str, Any] = {
-            "content": content,
-            "nonce": _nonce(delivery),
-            "enforce_nonce": True,
-            "allowed_mentions": NO_MENTIONS,
-            "flags": SUPPRESS_EMBEDS,
-        }
+    async def _shown(self, channel: str, delivery: Delivery, content: str) -> str:
+        """The number of the message that says `content`: the one that is there already, or a new one."""
+        if delivery.preview_ref and delivery.sent == 0:
+            return await self._edited(channel, delivery.preview_ref, content)
+        message = await self._posted(channel, delivery, content, _nonce(delivery))
+        number = str(message.get("id", ""))
+        if not number or str(message.get("content", "")).strip() == content.strip():
+            return number
+        try:  # by its nonce, the message whose posting nobody noted; or one that was deleted since
+            return await self._edited(channel, number, content)
+        except Gone:
+            message = await self._posted(channel, delivery, content, _nonce(delivery, "anew"))
+            return str(message.get("id", ""))
+
+    async def _posted(self, channel: str, delivery: Delivery, content: str, nonce: str) -> dict[str, Any]:
+        """In a server as a reply to the question, where Discord lets it be one."""
+        body: dict[str, Any] = {"content": content, "nonce": nonce, "enforce_nonce": True}
+        body |= {"allowed_mentions": NO_MENTIONS, "flags": SUPPRESS_EMBEDS}
         asked = delivery.in_reply_to
         if delivery.sent == 0 and SERVER in delivery.context and re.fullmatch(r"[0-9]{1,20}", asked):
             body["message_reference"] = {"message_id": asked, "fail_if_not_exists": False}
         try:
-            message = await self._api.call("POST", "/channels/{}/messages", channel, json=body)
+            message = await self._api.call("POST", _MESSAGES, channel, json=body)
         except Refusal as refusal:
             if refusal.code != NO_HISTORY or body.pop("message_reference", None) is None:
-                raise outcome(refusal) from None
-            message = await self._done("POST", "/channels/{}/messages", channel, json=body)
-        except (Unreached, Unanswered) as error:
-            raise outcome(error) from None
-        number = str(message.get("id", "")) if isinstance(message, dict) else ""
-        if number and str(message.get("content", "")).strip() != content.strip():  # by its nonce, a message that was there
-            changed = {"content": content, "allowed_mentions": NO_MENTIONS}
-            await self._done("PATCH", "/channels/{}/messages/{}", channel, number, json=changed)
+                raise
+            message = await self._api.call("POST", _MESSAGES, channel, json=body)
+        return message if isinstance(message, dict) else {}
+
+    async def _edited(self, channel: str, number: str, content: str) -> str:
+        """Raises Gone where there is no such message (any more)."""
+        changed = {"content": content, "allowed_mentions": NO_MENTIONS}
+        try:
+            await self._api.call("PATCH", _MESSAGE, channel, number, json=changed)
+        except Refusal as refusal:
+            if refusal.code not in UNEDITABLE:
+                raise
+            raise Gone(str(refusal)) from None
         return number
 
-    async def _done(self, method: str, path: str, *ids: str, json: Any = None) -> Any:
-        """Raises Retry, Refused or Unknown."""
+    async def _take_away(self, channel: str, number: str) -> None:
         try:
-            return await self._api.call(method, path, *ids, json=json)
-        except (Refusal, Unreached, Unanswered) as error:
-            raise outcome(error) from None
+            await self._api.call("DELETE", _MESSAGE, channel, number)
+        except Refusal as refusal:
+            if refusal.code not in UNEDITABLE:
+                raise
 
     def _is_that(self, message: dict[str, Any], bot: str, nonce: str, content: str) -> bool:
         """By its nonce, as long as Discord remembers it, else by its words."""
@@ -104,14 +135,21 @@ def unreachable(to: Address) -> str:
     return "" if re.fullmatch(r"[0-9]{1,20}", to.chat) and to.thread is None else "the chat must be the number of a channel or a thread"
 
 
-def _nonce(delivery: Delivery) -> str:
-    """The same for each try of one part; Discord takes 25 characters."""
-    return hashlib.sha256(f"{delivery.id}/{delivery.sent}".encode()).hexdigest()[:25]
+def _nonce(delivery: Delivery, more: str = "") -> str:
+    """The same for each try of one part, and for what showed it while it was written; Discord takes 25 characters."""
+    return hashlib.sha256(f"{delivery.id}/{delivery.sent}{more}".encode()).hexdigest()[:25]
 
 
-def outcome(error: Refusal | Unreached | Unanswered) -> Retry | Refused | Unknown:
-    if isinstance(error, Unreached):
-        return Retry(str(error))
-    if isinstance(error, Unanswered):
-        return Unknown(str(error))
-    return Retry(str(error), error.retry_after) if error.status in (401, 429) else Refused(str(error))
+@contextmanager
+def _told() -> Iterator[None]:
+    """What the failures of calls are for whoever sends."""
+    try:
+        yield
+    except Unreached as why:
+        raise Retry(str(why)) from None
+    except Unanswered as why:
+        raise Unknown(str(why)) from None
+    except Refusal as refusal:
+        if refusal.status in (401, 429):
+            raise Retry(str(refusal), refusal.retry_after, everywhere=refusal.everywhere) from None
+        raise Refused(str(refusal)) from None

@@ -24,6 +24,10 @@ from clew_transports.text import parts
 
 TYPING_S = 8.0
 """Typing is shown for 10 seconds."""
+EDIT_EVERY_S = 1.25
+"""Seconds between two edits in one channel, which takes about five in five seconds; what it takes at the time its answers say."""
+PER_SECOND = 40.0
+"""Messages and edits in all, below the 50 calls that Discord allows a bot, for there are others."""
 
 
 def _is_token(token: SecretStr) -> SecretStr:
@@ -44,7 +48,17 @@ class Settings(Section):
 class DiscordTransport:
     """`name` is the section's name in the config and the first part of its addresses. All times in seconds."""
 
-    capabilities = Capabilities(limit=LIMIT, markup="markdown", can_find=True, merges=True, typing_s=TYPING_S, unreachable=unreachable)
+    capabilities = Capabilities(
+        limit=LIMIT,
+        markup="markdown",
+        stream="edit",
+        edit_every_s=EDIT_EVERY_S,
+        per_second=PER_SECOND,
+        can_find=True,
+        merges=True,
+        typing_s=TYPING_S,
+        unreachable=unreachable,
+    )
 
     def __init__(
         self, name: str, settings: Settings, *, first_pause: float = 1.0, fatal_pause: float = FATAL_PAUSE_S, answer_s: float = ANSWER_S
@@ -82,7 +96,9 @@ class DiscordTransport:
         return await self._sender.find(delivery, self._receiver.place.bot) if self._receiver else None
 
     async def hint(self, to: Address, event: Typing | Preview) -> PreviewRef | None:
-        """Typing, at most every TYPING_S seconds."""
+        """What is being said by editing a message; typing at most every TYPING_S seconds."""
+        if isinstance(event, Preview):
+            return await self._sender.preview(to, event) if self._receiver else None
         now = asyncio.get_running_loop().time()
         if self._receiver is None or to in self._typing or self._quiet.left(to, now) or unreachable(to):
             return None
