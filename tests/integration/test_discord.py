@@ -14,6 +14,8 @@ import pytest_asyncio
 from pydantic import SecretStr, ValidationError
 
 from clew.transport import Address, Attachment, Delivery, Refused, Retry, Sent, Typing, Unknown
+from clew_transports.calls import Unanswered, Unreached
+from clew_transports.discord.api import Refusal
 from clew_transports.discord.events import READABLE
 from clew_transports.discord.gateway import FATAL
 from clew_transports.discord.place import Place
@@ -322,22 +324,29 @@ async def test_files_come_with_their_bytes_and_other_things_are_named(platform: 
     async with connected(platform) as (transport, inbox):
         file = {"id": "71", "filename": "a.pdf", "content_type": "application/pdf", "size": 400_000, "url": f"{platform.url}/files/a.pdf"}
         said = platform.say("", attachments=[file])
+        spoken = {"id": "72", "filename": "voice-message.ogg", "content_type": "audio/ogg", "size": 9, "url": f"{platform.url}/files/v"}
+        platform.say("", attachments=[spoken], flags=1 << 13)
         platform.say("", sticker_items=[{"id": "1", "name": "wave", "format_type": 1}])
         forwarded: dict[str, Any] = {
             "message_reference": {"type": 1, "message_id": "9"},
             "message_snapshots": [{"message": {"content": "old\nwords"}}],
         }
         platform.say("", **forwarded)
-        await inbox.until(lambda: len(inbox.rows) == 3)
-        document, sticker, passed_on = inbox.rows.values()
+        await inbox.until(lambda: len(inbox.rows) == 4)
+        document, voice, sticker, passed_on = inbox.rows.values()
         ref = f"{HOME}/{said['id']}/71"
         assert document.attachments == (Attachment("a.pdf", "application/pdf", 400_000, ref),)
+        assert [(each.name, each.mime, each.voice) for each in voice.attachments] == [("voice-message.ogg", "audio/ogg", True)]
         assert sticker.refused == READABLE
         assert passed_on.text == "Forwarded:\n> old\n> words"
         assert b"".join([piece async for piece in transport.fetch(ref)]) == platform.files["a.pdf"]
         for gone in (f"{HOME}/{said['id']}/72", f"{HOME}/1/71", "x", "1/2/x/y"):
             with pytest.raises(LookupError):
                 [piece async for piece in transport.fetch(gone)]
+        for later in (discord.answers(502), discord.answers(504), discord.too_many(50)):
+            platform.next["GET messages one"].append(later)
+            with pytest.raises((Unreached, Unanswered, Refusal)):
+                [piece async for piece in transport.fetch(ref)]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ _SAID = frozenset({0, 19})
 _FORWARD = 1
 """The type of a `message_reference` to a message that is passed on."""
 _VOICE = 1 << 13
+"""Flag of a message that was spoken."""
 _EMOJI = re.compile(r"<a?(:[A-Za-z0-9_]{2,32}:)[0-9]{1,20}>")
 
 Groups = Literal["mention", "all"]
@@ -181,4 +182,4 @@ def _attachments(message: Mapping[str, Any]) -> Iterator[Attachment]:
     for each in message.get("attachments") or ():
         name, mime = str(each.get("filename") or "file")[:200], str(each.get("content_type") or "application/octet-stream")[:100]
         ref = f"{int(message['channel_id'])}/{int(message['id'])}/{int(each['id'])}"
-        yield Attachment(name, mime.partition(";")[0], int(each.get("size") or 0), ref)
+        yield Attachment(name, mime.partition(";")[0], int(each.get("size") or 0), ref, bool(int(message.get("flags") or 0) & _VOICE))

@@ -123,13 +123,18 @@ class DiscordTransport:
             await self._api.call("POST", "/channels/{}/typing", to.chat, patience_s=0.0)
 
     async def _address_of(self, ref: str) -> str:
-        """Where a file is now. Raises LookupError where there is none that can be had."""
+        """Where a file is now. Raises LookupError where there is none, Refusal, Unreached or Unanswered where it may be had later."""
+        channel, _, rest = ref.partition("/")
+        message, _, file = rest.partition("/")
         try:
-            channel, message, file = ref.split("/")
             told = await self._api.call("GET", "/channels/{}/messages/{}", channel, message)
             return next(str(each["url"]) for each in told["attachments"] if str(each["id"]) == file)
-        except (Refusal, Unreached, Unanswered, KeyError, TypeError, ValueError, StopIteration) as error:
-            raise LookupError(f"the file cannot be had ({type(error).__name__})") from None
+        except Refusal as refusal:
+            if refusal.status in (401, 429):
+                raise
+            raise LookupError(str(refusal)) from None
+        except (KeyError, TypeError, StopIteration):
+            raise LookupError("the file is not in its message any more") from None
 
 
 async def _examine(name: str, settings: Settings) -> Sequence[Fault]:
