@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +10,10 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr, ValidationError
 
-from clew.transport import Address, Attachment, Delivery, Refused, Retry, Sent, Unknown
+from clew.transport import Address, Attachment, Delivery, Inbound, Receipt, Refused, Retry, Sent, Unknown
 from clew_transports.slack import sockets
+from clew_transports.slack import transport as slack_transport
+from clew_transports.slack.api import Refusal
 from clew_transports.slack.doctor import BAD_APP, BAD_BOT, DISABLED, REQUIRED
 from clew_transports.slack.settings import Settings
 from clew_transports.slack.transport import SlackTransport, plugin
@@ -154,6 +156,35 @@ async def test_a_socket_that_is_not_greeted_is_no_connection(platform: SlackEmul
         await inbox.until(lambda: inbox.up)
 
 
+async def test_what_the_store_cannot_take_is_not_acknowledged(platform: SlackEmulator) -> None:  # P42
+    class Broken(Inbox):
+        async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+            if batch:
+                raise RuntimeError("the disk is full")
+            return await super().accept(batch, cursor)
+
+    transport = SlackTransport("slack", settings(platform), first_pause=0.02)
+    platform.say("hello")
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        await asyncio.wait_for(transport.run(Broken()), 20)
+    assert platform.acknowledged == []
+    async with connected(platform) as (_, inbox):
+        await inbox.until(lambda: inbox.texts == ["hello"])
+
+
+async def test_a_token_that_is_revoked_is_told_and_taken_again(platform: SlackEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slack_transport, "CHECK_S", 0.05)
+    async with connected(platform) as (transport, inbox):
+        platform.bot_token = "xoxb-another"
+        await inbox.until(lambda: not inbox.up)
+        assert inbox.reports[-1][1].startswith(BAD_BOT)
+        with pytest.raises(Retry):
+            await transport.send(delivery(transport, "hello"))
+        platform.bot_token = BOT_TOKEN
+        platform.say("said meanwhile", told=False)
+        await inbox.until(lambda: inbox.up and inbox.texts == ["said meanwhile"])
+
+
 async def test_frames_of_other_kinds_disturb_nothing(platform: SlackEmulator) -> None:  # BO-076
     async with connected(platform) as (_, inbox):
         for frame in ({"type": "slash_commands", "payload": {"command": "/x"}}, {"type": "interactive", "payload": 7}, {"payload": None}):
@@ -202,6 +233,8 @@ async def test_of_a_channel_only_what_speaks_to_the_bot_is_taken(platform: Slack
         platform.say("!status", channel=CLUB)
         await inbox.until(lambda: len(inbox.rows) == 3)
         assert inbox.texts == ["what is 2+2?", "hey @clew", "status"]
+        asked = [arguments["user"] for method, arguments in platform.calls if method == "users.info"]
+        assert sorted(asked) == ["U0ADA", "U0BOB"]  # nobody's name of what is not for the bot
         row = next(iter(inbox.rows.values()))
         assert (row.direct, str(row.address), row.sender_name) == (False, f"slack:{CLUB}/{first}", "Ada")
 
@@ -522,10 +555,11 @@ async def test_files_come_with_their_bytes(platform: SlackEmulator) -> None:
     ]
     async with connected(platform) as (transport, inbox):
         platform.say("look", subtype="file_share", files=files)
-        platform.say("", subtype="file_share", files=files[:1])
+        clip = {"id": "F0CLIP", "name": "clip.m4a", "mimetype": "audio/mp4", "size": 9, "subtype": "slack_audio"}
+        platform.say("", subtype="file_share", files=[clip])
         await inbox.until(lambda: len(inbox.rows) == 2)
-        picture = Attachment("a.png", "image/png", 300_000, "F0PIC")
-        assert [row.attachments for row in inbox.rows.values()] == [(picture,), (picture,)]
+        picture, spoken = Attachment("a.png", "image/png", 300_000, "F0PIC"), Attachment("clip.m4a", "audio/mp4", 9, "F0CLIP", voice=True)
+        assert [row.attachments for row in inbox.rows.values()] == [(picture,), (spoken,)]
         assert b"".join([piece async for piece in transport.fetch("F0PIC")]) == platform.contents["F0PIC"]
         del platform.files["F0GONE"]["url_private"]
         platform.files["F0GONE"]["url_private_download"] = "https://evil.example/x"
@@ -533,6 +567,10 @@ async def test_files_come_with_their_bytes(platform: SlackEmulator) -> None:
         for ref in ("F0NONE", "F0GONE", "F0NEAR"):
             with pytest.raises(LookupError):
                 [piece async for piece in transport.fetch(ref)]
+        for fault in (slack.refuses("missing_scope"), slack.too_many(1)):
+            platform.next["files.info"].append(fault)
+            with pytest.raises(Refusal):  # another time it may be had
+                [piece async for piece in transport.fetch("F0PIC")]
 
 
 # Doctor and config -----------------------------------------------------------------------------------------------

@@ -101,11 +101,14 @@ class Api:
         return await self._calls.websocket(await self.address(), heartbeat_s)
 
     async def download(self, file: str) -> AsyncIterator[bytes]:
-        """The bytes of a file by its id. Raises LookupError where there is none that can be had."""
+        """The bytes of a file by its id. Raises LookupError where there is none, or it does not lie with Slack; Refusal, Unreached or
+        Unanswered where it may be had another time."""
         try:
             told = (await self.call("files.info", {"file": file})).get("file") or {}
-        except (Refusal, Unreached, Unanswered) as error:
-            raise LookupError(str(error)) from None
+        except Refusal as refusal:
+            if refusal.error in ACCOUNT | LATER | HALF_DONE:
+                raise
+            raise LookupError(str(refusal)) from None
         url = URL(str(told.get("url_private_download") or told.get("url_private") or ""), encoded=True)
         if not self._is_slacks(url):
             raise LookupError("the file does not lie with Slack")

@@ -248,4 +248,5 @@ def _attachments(event: Mapping[str, Any]) -> Iterator[Attachment]:
         if file.get("mode") in ("tombstone", "hidden_by_limit", "external") or file.get("is_external"):
             continue
         name, mime = str(file.get("name") or file.get("title") or "file"), str(file.get("mimetype") or "application/octet-stream")
-        yield Attachment(name[:200], mime[:100], int(file.get("size") or 0), str(file["id"]))
+        is_clip = file.get("subtype") in ("slack_audio", "slack_video")
+        yield Attachment(name[:200], mime[:100], int(file.get("size") or 0), str(file["id"]), is_clip)

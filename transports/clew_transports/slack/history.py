@@ -16,7 +16,8 @@ PAGE = 200
 MAX_PAGES = 10
 """Pages read of one conversation or thread. Of what is longer the newest are read."""
 MAX_THREADS = 50
-"""Threads, the ones in which something was said last, that are read again besides those that began meanwhile."""
+"""Threads that are read again: of those that clew was called into before the ones in which something was said last, and of each
+conversation the newest that began meanwhile."""
 KINDS = ("im", "mpim", "public_channel", "private_channel")
 
 log = structlog.get_logger()
@@ -31,7 +32,7 @@ async def missed(api: Api, place: Place) -> AsyncIterator[list[dict[str, Any]]]:
     threads = [(channel, thread) for channel, _, thread in (each.partition("/") for each in place.threads[-MAX_THREADS:])]
     for channel in await _conversations(api, place):
         messages = await _read(api, "conversations.history", channel, oldest)
-        threads += [(channel, str(each["ts"])) for each in messages if each.get("reply_count")]
+        threads += [(channel, str(each["ts"])) for each in messages if each.get("reply_count")][-MAX_THREADS:]
         yield [{"type": "message", **each, "channel": channel} for each in messages]
     for channel, thread in dict.fromkeys(threads):
         replies = await _read(api, "conversations.replies", channel, oldest, ts=thread)

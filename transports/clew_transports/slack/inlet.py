@@ -86,13 +86,16 @@ class Inlet:
                 self._whole.set()
 
     async def _store(self, events: Sequence[Mapping[str, Any]]) -> None:
-        names = await self._names.of(list(dict.fromkeys(user for event in events for user in people_in(event))))
         async with self._alone:
-            place, batch = self._place, []
+            place, meant = self._place, []
             for event in events:
-                inbound, place = self._read(event, place, names)
+                inbound, place = self._read(event, place, {})
                 if inbound:
-                    batch.append(inbound)
+                    meant.append(event)
+            # Only now: of what is not for clew nobody's name is asked.
+            people = dict.fromkeys(user for event in meant for user in people_in(event) if user != self._reader.bot.user)
+            names = await self._names.of(list(people))
+            batch = [inbound for event in meant if (inbound := self._read(event, place, names)[0])]
             # As long as something is missing the place stays where it is missing from.
             reached = place.read(_newest(events, place)) if self._whole.is_set() else place
             stored = self._place

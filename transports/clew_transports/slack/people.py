@@ -8,8 +8,8 @@ from clew_transports.slack.api import Api, Refusal
 
 MAX_NAMES = 2000
 """Names that are remembered; the one that was asked for first is forgotten first."""
-LASTING_S = 6 * 3600.0
-"""Seconds after which a name is asked for again."""
+LASTING_S, NAMELESS_S = 6 * 3600.0, 60.0
+"""Seconds after which a name is asked for again, and one that could not be had."""
 ANSWER_S = 1.0
 """Seconds that a name may take: an event is to be acknowledged within three."""
 
@@ -24,10 +24,10 @@ class Names:
     async def of(self, users: Iterable[str]) -> dict[str, str]:
         """The names of these users, by their ids."""
         now = asyncio.get_running_loop().time()
-        asked = [user for user in users if self._known.get(user, ("", -LASTING_S))[1] + LASTING_S <= now]
+        asked = [user for user in users if user not in self._known or self._known[user][1] <= now]
         for user, name in zip(asked, await asyncio.gather(*map(self._ask, asked)), strict=True):
             self._known.pop(user, None)
-            self._known[user] = (name, now)
+            self._known[user] = (name, now + (LASTING_S if name else NAMELESS_S))
         while len(self._known) > MAX_NAMES:
             del self._known[next(iter(self._known))]
         return {user: self._known[user][0] for user in users if user in self._known}

@@ -20,6 +20,8 @@ HEARTBEAT_S = 20.0
 """Seconds between two pings; without an answer within half of that the socket is given up."""
 OVERLAP_S = 60.0
 """Seconds that a socket which is to be replaced is still read. Slack closes it some ten seconds after it warned."""
+STEADY_S = 10.0
+"""Seconds that a socket must have lasted for the next one to be opened without a pause."""
 LONGEST_PAUSE_S = 60.0
 
 Handle = Callable[[dict[str, Any]], Awaitable[None]]
@@ -29,18 +31,15 @@ log = structlog.get_logger()
 
 
 class _Link:
-    """One socket. over: it has ended, or is to be replaced. why: it ended."""
+    """One socket. over: it has ended, or is to be replaced. why: it ended. failure: what `handle` raised on it."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.socket = socket
         self.greeted = asyncio.Event()
         self.over = asyncio.Event()
+        self.ended = False
         self.why = "Slack closed the socket"
-        self.task: asyncio.Task[None] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        return self.task is not None and not self.task.done()
+        self.failure: Exception | None = None
 
 
 class Sockets:
@@ -54,19 +53,22 @@ class Sockets:
         self._fresh = fresh
         self._first_pause = first_pause
         self._links: list[_Link] = []
+        self._reading: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         """Until cancelled. Raises what `handle` raises, and Refusal for tokens that are wrong."""
         pause = self._first_pause
         try:
             while True:
+                began = asyncio.get_running_loop().time()
                 try:
                     link = await self._greeted()
-                    pause = self._first_pause
                     await link.over.wait()
-                    if link.is_open:
-                        continue  # it is to be replaced, and goes on until then
                     reason = link.why
+                    if asyncio.get_running_loop().time() - began > STEADY_S:
+                        pause = self._first_pause
+                        if not link.ended:
+                            continue  # it is to be replaced, and goes on until then
                 except (Refusal, Unreached, Unanswered) as error:
                     reason = why(error)
                     if isinstance(error, Refusal) and error.retry_after:
@@ -77,21 +79,21 @@ class Sockets:
                 await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
                 pause = min(2 * pause, LONGEST_PAUSE_S)
         finally:
-            for link in self._links:
-                if link.task:
-                    link.task.cancel()
-            await asyncio.gather(*(link.task for link in self._links if link.task), return_exceptions=True)
+            for task in self._reading:
+                task.cancel()
+            await asyncio.gather(*self._reading, return_exceptions=True)
 
     async def _greeted(self) -> _Link:
         """A socket that Slack has said hello on. Raises Refusal, Unreached or Unanswered."""
         link = _Link(await self._api.socket(HEARTBEAT_S))
-        link.task = asyncio.create_task(self._read(link), name="slack.socket")
+        task = asyncio.create_task(self._read(link), name="slack.socket")
+        self._reading.add(task)
+        task.add_done_callback(self._reading.discard)
         greeting = asyncio.create_task(link.greeted.wait())
-        await asyncio.wait((greeting, link.task), timeout=HELLO_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((greeting, task), timeout=HELLO_S, return_when=asyncio.FIRST_COMPLETED)
         greeting.cancel()
         if not link.greeted.is_set():
-            link.task.cancel()
-            await asyncio.gather(link.task, return_exceptions=True)
+            task.cancel()
             raise Unreached(f"Slack did not greet the socket: {link.why}")
         self._prune()
         self._report(True, "Socket Mode")
@@ -99,11 +101,11 @@ class Sockets:
 
     def _prune(self) -> None:
         """Forget sockets that ended. Raises what `handle` raised on them."""
-        ended = [link for link in self._links if not link.is_open]
-        self._links = [link for link in self._links if link.is_open]
+        ended = [link for link in self._links if link.ended]
+        self._links = [link for link in self._links if not link.ended]
         for link in ended:
-            if link.task and not link.task.cancelled():
-                link.task.result()
+            if link.failure:
+                raise link.failure
 
     async def _read(self, link: _Link) -> None:
         until = None
@@ -120,15 +122,18 @@ class Sockets:
             pass
         except (aiohttp.ClientError, OSError) as error:
             link.why = f"the socket broke ({type(error).__name__})"
+        except Exception as error:
+            link.failure = error
         finally:
+            link.ended = True
             link.over.set()
-            with contextlib.suppress(Exception):
-                await asyncio.shield(link.socket.close())
+            with contextlib.suppress(aiohttp.ClientError, OSError):
+                await link.socket.close()
 
     async def _take(self, link: _Link, frame: dict[str, Any]) -> None:
         match frame.get("type"):
             case "hello":
-                if not any(other.is_open for other in self._links):
+                if all(other.ended for other in self._links):
                     self._fresh()  # before what comes next is read
                 self._links.append(link)
                 link.greeted.set()
