@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from clew.clock import new_id
 from clew.config import Job as Entry
+from clew.context.text import clean
 from clew.errors import NotFound, UsageError
 from clew.store import Job, JobEffect
 from clew.store.sqlite import SqliteStore
@@ -135,14 +136,17 @@ def checked(fields: Mapping[str, Any]) -> Entry:
         raise UsageError("A job has exactly one of cron, every and at.")
     if fields.keys() & {"command", "condition"}:
         raise UsageError("Programs can be named in the config alone.")
-    if not str(fields.get("prompt", "")).strip():
+    prompt = clean(str(fields.get("prompt", "")))
+    if not prompt.strip():
         raise UsageError("A job needs a prompt.")
-    if (length := len(str(fields["prompt"]))) > PROMPT_CHARS:
+    if (length := len(prompt)) > PROMPT_CHARS:
         raise UsageError(f"prompt: it has {length:,} characters, and {PROMPT_CHARS:,} are the most that a job's may have.")
+    if fields.get("name") in (".", ".."):
+        raise UsageError("name: it is one that no address of the API can have.", hint="Give it another name.")
     if not str(fields.get("name", "")).isprintable():
         raise UsageError("name: it has characters that cannot be seen.", hint="Write it in letters, digits, blanks and signs, on one line.")
     try:
-        entry = Entry.model_validate(dict(fields))
+        entry = Entry.model_validate({**fields, "prompt": prompt})
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in fault["loc"]) or "job"

@@ -184,6 +184,8 @@ async def test_jobs_are_made_switched_and_removed(clew: Clew) -> None:  # P45, B
         {"deliver_to": "web:local/"},
         {"deliver_to": "web:local/../x"},
         {"name": "nul\0z"},
+        {"name": ".."},
+        {"prompt": "\0\x1b"},
         {"name": "two\nlines"},
         {"prompt": "p" * 10_001},
     ):
@@ -245,6 +247,7 @@ async def test_a_change_that_cannot_be_leaves_the_job_as_it_was(clew: Clew) -> N
         {"deliver_to": None},
         {"prompt": ""},
         {"prompt": None},
+        {"prompt": "\0"},
         {"name": "dog"},
         {"command": "true"},
         {"misfire": "never"},
