@@ -77,7 +77,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(SYNAPSE): $(STAMP) tests/synapse.lock
+$(SYNAPSE): tests/synapse.lock | $(STAMP)
 	@echo "installing synapse for the tests into .synapse"
 	@{ $(PYTHON) -m venv --clear .synapse && .synapse/bin/python -m pip --quiet --disable-pip-version-check --no-input install --require-hashes \
 	-r tests/synapse.lock && touch $@; } || { rm -rf .synapse; echo "synapse cannot be installed: the tests that need it are skipped"; }

@@ -4,6 +4,7 @@ import re
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 import structlog
@@ -179,10 +180,12 @@ class Door:
         report: Report,
         bus: Bus,
         instant: bool,
+        folder: Path,
     ) -> None:
         self._transport = transport
         self._bus = bus
         self._instant = instant
+        self._folder = folder
         self._store = store
         self._decide = decide
         self._time = time
@@ -201,6 +204,12 @@ class Door:
 
     async def cursor(self) -> str | None:
         return await self._store.cursor(self._transport)
+
+    def folder(self) -> Path:
+        own = self._folder / self._transport
+        for each in (self._folder, own):
+            each.mkdir(mode=0o700, exist_ok=True)
+        return own
 
     async def known(self, sender: str) -> bool:
         return await self._store.is_known(f"{self._transport}:{sender}")

@@ -366,6 +366,7 @@ class Service:
             lambda up, detail: self._report(transport, up, detail),
             self.bus,
             instant,
+            data_dir.made(self.config.data_dir) / "transports",
         )
 
     def _stop_turn(self, turn: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol
 
 from aiohttp import web
@@ -245,6 +246,9 @@ class Host(Protocol):
 
     async def cursor(self) -> str | None:
         """What the last `accept` stored, None before the first."""
+
+    def folder(self) -> Path:
+        """A folder of this transport's own in the data directory, for the owner of the process alone: for what a library keeps in files."""
 
     async def known(self, sender: str) -> bool:
         """Whether `<transport>:<sender>` is somebody whom clew knows: for what comes before a message, such as an invitation."""

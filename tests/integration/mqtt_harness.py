@@ -7,8 +7,11 @@ FILE, an SQLite database, and prints a line for each commit; without FILE it is 
 import asyncio
 import contextlib
 import json
+import shutil
 import sqlite3
 import sys
+import tempfile
+import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +39,7 @@ class Inbox:
         self.stored_cursor: str | None = None
         self.reports: list[tuple[bool, str]] = []
         self.people: set[str] = set()
+        self.place: Path | None = None
         self.stuck = False
         self._changed = asyncio.Event()
 
@@ -59,6 +63,12 @@ class Inbox:
 
     async def cursor(self) -> str | None:
         return self.stored_cursor
+
+    def folder(self) -> Path:
+        if self.place is None:
+            self.place = Path(tempfile.mkdtemp(prefix="inbox"))
+            weakref.finalize(self, shutil.rmtree, self.place, ignore_errors=True)
+        return self.place
 
     async def known(self, sender: str) -> bool:
         return sender in self.people

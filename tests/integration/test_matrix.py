@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -11,11 +12,12 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from clew.transport import Address, Delivery, Gone, Preview, Refused, Retry, Sent, Typing, Unknown
+from clew_transports.matrix.doctor import NO_PASSWORDS
 from clew_transports.matrix.events import READABLE, Place
 from clew_transports.matrix.html import LIMIT
-from clew_transports.matrix.outgoing import ENCRYPTED
 from clew_transports.matrix.settings import Settings
-from clew_transports.matrix.transport import BAD_PASSWORD, BAD_TOKEN, MatrixTransport, plugin
+from clew_transports.matrix.signing import BAD_PASSWORD, BAD_TOKEN, NO_ACCOUNT
+from clew_transports.matrix.transport import MatrixTransport, plugin
 from tests.emulators import matrix
 from tests.emulators.matrix import Gateway
 from tests.integration.matrix_harness import PASSWORD, Someone, people
@@ -266,8 +268,12 @@ async def test_files_come_with_their_bytes_and_other_things_are_named(homeserver
             await ada.send(room, {"msgtype": "m.image", "body": "a.png", "url": uri, "info": info})
             await ada.send(room, {"msgtype": "m.file", "body": "read this", "filename": "b.pdf", "url": uri})
             await ada.send(room, {"msgtype": "m.location", "body": "here", "geo_uri": "geo:1,2"})
-            await inbox.until(lambda: len(inbox.rows) == 3)
-            picture, document, place = inbox.rows.values()
+            spoken = {"msgtype": "m.audio", "body": "Voice message", "url": uri, "org.matrix.msc3245.voice": {}}
+            await ada.send(room, spoken)
+            await inbox.until(lambda: len(inbox.rows) == 4)
+            picture, document, place, voice = inbox.rows.values()
+            assert [row.attachments[0].voice for row in (picture, document, voice)] == [False, False, True]
+            assert (voice.text, voice.refused) == ("", "")
             (held,) = picture.attachments
             assert (picture.text, held.name, held.mime, held.size) == ("", "a.png", "image/png", len(data))
             assert (document.text, document.attachments[0].name) == ("read this", "b.pdf")
@@ -525,10 +531,8 @@ async def test_what_failures_of_a_send_mean(homeserver: Synapse, fault: matrix.F
 async def test_what_cannot_be_sent_to_is_refused(homeserver: Synapse) -> None:  # P43, BO-054
     async with people(homeserver, "clew", "ada", watching=False) as (clew, ada), Gateway(homeserver.url) as gateway:
         left = await ada.room()
-        secret = await ada.room(clew, initial_state=[encryption()])
-        await clew.join(secret)
         async with connected(gateway.url, clew) as (transport, _):
-            for room, why in (("#alias:test.example", "id of a room"), (left, "M_FORBIDDEN"), (secret, ENCRYPTED)):
+            for room, why in (("#alias:test.example", "id of a room"), (left, "M_FORBIDDEN")):
                 with pytest.raises(Refused, match=why):
                     await transport.send(delivery(transport, "hello", room))
             await gateway.down()
@@ -619,7 +623,7 @@ async def test_what_failures_of_a_preview_mean(homeserver: Synapse) -> None:  # 
 # Doctor and config -----------------------------------------------------------------------------------------------
 
 
-async def test_the_doctor_asks_the_homeserver(homeserver: Synapse) -> None:
+async def test_the_doctor_asks_the_homeserver(homeserver: Synapse, monkeypatch: pytest.MonkeyPatch) -> None:
     async def found(url: str, token: str) -> list[str]:
         assert plugin.examine is not None
         return [each.text for each in await plugin.examine("matrix", Settings(base_url=url, token=SecretStr(token)))]
@@ -627,6 +631,16 @@ async def test_the_doctor_asks_the_homeserver(homeserver: Synapse) -> None:
     async with people(homeserver, "clew", watching=False) as (clew,), Gateway(homeserver.url) as gateway:
         assert await found(gateway.url, clew.token) == []
         assert await found(gateway.url, "wrong") == [BAD_TOKEN]
+        assert await found(gateway.url, "") == [NO_ACCOUNT]
+        assert plugin.examine is not None
+        with_password = Settings(base_url=gateway.url, user=clew.id, password=SecretStr(PASSWORD))
+        assert await plugin.examine("matrix", with_password) == []
+        gateway.next["login"].append(matrix.answers(200, '{"flows": [{"type": "m.login.sso"}]}'))
+        assert [each.text for each in await plugin.examine("matrix", with_password)] == [NO_PASSWORDS]
+        secret = await clew.room(initial_state=[encryption()])
+        assert await found(gateway.url, clew.token) == []
+        monkeypatch.setitem(sys.modules, "nio", None)
+        assert await found(gateway.url, clew.token) == [f"the room {secret} is encrypted, and clew cannot read it"]
         await gateway.down()
         (silent,) = await found(gateway.url, clew.token)
         assert "no connection to the homeserver" in silent

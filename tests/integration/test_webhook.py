@@ -357,6 +357,9 @@ class Full:
     async def cursor(self) -> str | None:
         return None
 
+    def folder(self) -> Path:
+        raise NotImplementedError
+
     async def known(self, sender: str) -> bool:
         return False
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections.abc import Sequence
 from ipaddress import IPv6Address
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -59,6 +60,9 @@ class Kept:
 
     async def cursor(self) -> str | None:
         return None
+
+    def folder(self) -> Path:
+        raise NotImplementedError
 
     async def known(self, sender: str) -> bool:
         return False

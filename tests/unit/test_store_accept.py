@@ -121,7 +121,7 @@ async def test_a_refused_arrival_is_kept_and_answered_without_a_turn(tmp_path: P
 )
 async def test_odd_characters_are_stored_and_indexed(tmp_path: Path, text: str) -> None:  # P49, BO-042
     async with opened(tmp_path) as store:
-        door = Door("desk", store, allow(), Time(), Metrics(), lambda turn: None, lambda up, detail: None, Bus(), False)
+        door = Door("desk", store, allow(), Time(), Metrics(), lambda turn: None, lambda up, detail: None, Bus(), False, tmp_path)
         await door.accept([inbound("1", f"needle {text}"), inbound("2", "afterwards")])
         claimed = await claim(store, 2e9)
         (message,) = await said(store, claimed.session)

@@ -13,7 +13,7 @@ from clew_transports.calls import ANSWER_S, LONGEST_WAIT_S, Answer, Calls, Unans
 LONGEST_REASON = 200
 MAX_FILE_BYTES = 100 * 1024 * 1024
 """The longest file that is fetched; what may be stored is the host's to say."""
-_MXC = re.compile(r"mxc://([A-Za-z0-9.:\[\]_-]{1,255})/([A-Za-z0-9_=-]{1,255})")
+_MXC = re.compile(r"mxc://([A-Za-z0-9\[][A-Za-z0-9.:\[\]_-]{0,254})/([A-Za-z0-9_=-]{1,255})")
 
 Query = Mapping[str, str | int]
 _NO_QUERY: Query = {}
@@ -22,14 +22,16 @@ _NO_QUERY: Query = {}
 class Refusal(Exception):
     """The homeserver answered, and did not do it.
 
-    code: an HTTP status. kind: Matrix' name of the error, such as M_FORBIDDEN. retry_after: seconds to wait, where it says so.
+    code: an HTTP status. kind: Matrix' name of the error, such as M_FORBIDDEN. retry_after: seconds to wait, where it says so. session:
+    where it asks who clew is once more, what the answer belongs to.
     """
 
-    def __init__(self, code: int, kind: str, why: str, retry_after: float | None = None) -> None:
+    def __init__(self, code: int, kind: str, why: str, retry_after: float | None = None, session: str = "") -> None:
         super().__init__(f"the homeserver answered {code} {kind}: {why[:LONGEST_REASON]}")
         self.code = code
         self.kind = kind
         self.retry_after = retry_after
+        self.session = session
 
 
 class Api:
@@ -86,6 +88,8 @@ class Api:
 
 def _result(answer: Answer) -> dict[str, Any]:
     said = answer.json()
+    if isinstance(said, dict) and answer.status == 401 and "flows" in said:
+        raise Refusal(401, "M_UNAUTHORIZED", "the account has to be confirmed", session=str(said.get("session", "")))
     if not isinstance(said, dict) or (answer.status >= 400 and "errcode" not in said):
         # Not a homeserver, but something in front of it. Behind a gateway that gave up waiting it may have been done.
         maybe = answer.status == 504 or answer.status < 400

@@ -13,6 +13,8 @@ SENDER = "sender"
 """Key of `Inbound.context`: who wrote it, who is mentioned in the reply."""
 TIMELINE = ("m.room.message", "m.room.encrypted", "m.room.redaction", "m.room.member", "m.room.encryption", "m.reaction", "m.sticker")
 """Types of events that are asked for."""
+MAX_UNREAD = 100
+"""Encrypted events whose keys are waited for."""
 MAX_INVITES = 100
 """Invitations that are remembered until the one who invites is known."""
 READABLE = "I can read text, pictures and files, and this is something else."
@@ -24,6 +26,8 @@ _EVENT = re.compile(r"\$[^\s]{1,254}")
 _USER = re.compile(r"@[^\s:]{0,254}:[^\s]{1,254}")
 _FILES = {"m.image": "image/jpeg", "m.file": "application/octet-stream", "m.audio": "audio/ogg", "m.video": "video/mp4"}
 """Kinds of messages that are files, and their type where none is given."""
+_VOICE = ("org.matrix.msc3245.voice", "org.matrix.msc3245.voice.v2", "m.voice")
+"""What says that a sound was spoken to be heard as a message."""
 _SILENT = ("m.notice", "m.server_notice", "m.key.verification.request")
 """Kinds of messages that are no person's words."""
 _FALLBACK = re.compile(r"\A> (?:\* )?<[^>\n]{1,300}>[^\n]*\n(?:>[^\n]*\n)*\n?")
@@ -39,23 +43,25 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """Who clew is on Matrix. name: as it is shown in rooms, empty for none."""
+    """Who clew is on Matrix. name: as it is shown in rooms, empty for none. device: the name of its session."""
 
     id: str
     name: str = ""
+    device: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """How far `user`'s events are read: all up to `since` is stored. device: the name of this session, where clew signs in by itself.
 
-    invites: room → who invites, as long as clew has not joined.
+    invites: room → who invites, as long as clew has not joined. unread: (room, event) of encrypted events whose key has not come.
     """
 
     user: str = ""
     since: str | None = None
     device: str = ""
     invites: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def load(cls, cursor: str | None) -> Self:
@@ -64,19 +70,20 @@ class Place:
             stored = json.loads(cursor or "")
             since = stored["since"]
             invites = {str(room): str(sender) for room, sender in stored["invites"].items()}
-            return cls(str(stored["user"]), None if since is None else str(since), str(stored["device"]), invites)
+            unread = tuple((str(room), str(event)) for room, event in stored.get("unread", ()))
+            return cls(str(stored["user"]), None if since is None else str(since), str(stored["device"]), invites, unread)
         except (ValueError, TypeError, AttributeError, KeyError):
             return cls()
 
     def __str__(self) -> str:
-        stored = {"user": self.user, "since": self.since, "device": self.device, "invites": dict(self.invites)}
+        stored = {"user": self.user, "since": self.since, "device": self.device, "invites": dict(self.invites), "unread": self.unread}
         return json.dumps(stored, separators=(",", ":"), ensure_ascii=False)
 
-    def behind(self, sync: "Sync") -> Self:
-        """The place behind an answer of /sync."""
+    def behind(self, sync: "Sync", unread: Sequence[tuple[str, str]] = ()) -> Self:
+        """The place behind an answer of /sync, where these events stay unread."""
         left = {room: sender for room, sender in self.invites.items() if room not in sync.joined and room not in sync.left}
         invites = list({**left, **sync.invites}.items())[-MAX_INVITES:]
-        return replace(self, since=sync.next, invites=dict(invites))
+        return replace(self, since=sync.next, invites=dict(invites), unread=tuple(unread)[-MAX_UNREAD:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +313,8 @@ def _attachment(content: Mapping[str, Any]) -> Attachment | None:
     size = info.get("size")
     name = str(content.get("filename") or content.get("body") or "file")
     mime = str(info.get("mimetype") or _FILES[str(content["msgtype"])])
-    return Attachment(name[:200], mime[:100], size if isinstance(size, int) and 0 <= size < 2**53 else 0, ref)
+    spoken = any(key in content for key in _VOICE)
+    return Attachment(name[:200], mime[:100], size if isinstance(size, int) and 0 <= size < 2**53 else 0, ref, spoken)
 
 
 def _timeline(room: Any) -> Timeline:

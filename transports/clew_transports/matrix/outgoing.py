@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -19,7 +20,10 @@ TYPING_SHOWN_S = 30.0
 """Seconds for which clew is shown as typing, unless it is told again or the reply comes."""
 HINT_S = 5.0
 
-ENCRYPTED = "the room is encrypted, and this clew cannot say anything there: use a room without encryption"
+ENCRYPTED = "the room is encrypted, and this clew cannot say anything there: pip install 'clew[matrix]', or use a room without encryption"
+
+if TYPE_CHECKING:  # it needs an extra
+    from clew_transports.matrix.encryption import Encryption
 
 log = structlog.get_logger()
 
@@ -32,13 +36,15 @@ def unreachable(to: Address) -> str:
 
 
 class Outgoing:
-    """Calls for the transport `name`; `rooms` is None until clew has signed in. answer_s: seconds for an answer."""
+    """Calls for the transport `name`; `rooms` is None until clew has signed in, `encryption` where there is none. answer_s: seconds for an
+    answer."""
 
     def __init__(self, name: str, api: Api, answer_s: float) -> None:
         self._name = name
         self._api = api
         self._answer_s = answer_s
         self.rooms: Rooms | None = None
+        self.encryption: Encryption | None = None
 
     async def say(self, delivery: Delivery) -> str:
         """The id of the event that says the delivery's next part; a preview becomes the first. Raises Retry, Refused, Unknown or Gone."""
@@ -51,16 +57,16 @@ class Outgoing:
             if number == 1 and (shown := delivery.preview_ref):
                 if rooms.is_gone(shown):
                     raise Gone("the message was deleted")
-                await self._formatted(to, f"{delivery.id}.{number}", text, lambda said: edited(said, shown))
+                await self._formatted(rooms, to, f"{delivery.id}.{number}", text, lambda said: edited(said, shown))
                 return shown
             replies = number == 1 and not (await rooms.room(to.chat)).direct
             event = await self._formatted(
+                rooms,
                 to,
                 f"{delivery.id}.{number}",
                 text,
                 lambda said: posted(said, to, delivery.in_reply_to, delivery.context, replies=replies),
             )
-            rooms.note_own(event)
             return event
 
     async def show(self, to: Address, preview: Preview) -> str:
@@ -72,11 +78,10 @@ class Outgoing:
                 if rooms.is_gone(shown):
                     raise Refused("the message was deleted")
                 once = hashlib.sha256(preview.text.encode()).hexdigest()[:16]
-                await self._put(to, f"{preview.id}.{once}", edited(said, shown))
+                await self._put(rooms, to, f"{preview.id}.{once}", edited(said, shown))
                 return shown
             replies = not (await rooms.room(to.chat)).direct
-            event = await self._put(to, f"{preview.id}.0", posted(said, to, preview.in_reply_to, preview.context, replies=replies))
-            rooms.note_own(event)
+            event = await self._put(rooms, to, f"{preview.id}.0", posted(said, to, preview.in_reply_to, preview.context, replies=replies))
             return event
 
     async def take_back(self, delivery: Delivery, event: str) -> None:
@@ -101,24 +106,33 @@ class Outgoing:
             raise Refused(f"{to} is no room: {reason}")
         if self.rooms is None or not self._api.token:
             raise Retry("clew is not signed in to the homeserver")
-        if await self.rooms.is_encrypted(to.chat):
+        if self.encryption is None and await self.rooms.is_encrypted(to.chat):
             raise Refused(ENCRYPTED)
         return self.rooms
 
-    async def _formatted(self, to: Address, transaction: str, text: str, content: Callable[[Content], Content]) -> str:
+    async def _formatted(self, rooms: Rooms, to: Address, transaction: str, text: str, content: Callable[[Content], Content]) -> str:
         """Send `text` with its HTML, or as it is if the homeserver does not take that. content: makes the event's of what is said."""
         try:
-            return await self._put(to, transaction, content(await asyncio.to_thread(words, text)))
+            return await self._put(rooms, to, transaction, content(await asyncio.to_thread(words, text)))
         except Refusal as refusal:
             if refusal.code not in (400, 413):
                 raise
             log.warning("outbox.retry", transport=self._name, id=transaction, reason=f"sent without markup: {refusal}")
-            return await self._put(to, transaction, content(unformatted(text)))
+            return await self._put(rooms, to, transaction, content(unformatted(text)))
 
-    async def _put(self, to: Address, transaction: str, content: Content) -> str:
-        path = ("rooms", to.chat, "send", "m.room.message", transaction)
+    async def _put(self, rooms: Rooms, to: Address, transaction: str, content: Content) -> str:
+        kind = "m.room.message"
+        if self.encryption and await rooms.is_encrypted(to.chat):
+            members = (await rooms.room(to.chat)).members
+            if members is None:
+                raise Refused("it is not known who is in the room, and so for whom to encrypt")
+            content = await self.encryption.encrypted(self._api, to.chat, members, kind, content)
+            kind = "m.room.encrypted"
+        path = ("rooms", to.chat, "send", kind, transaction)
         answer = await self._api.call("PUT", *path, body=content, answer_s=self._answer_s)
-        return str(answer.get("event_id", ""))
+        event = str(answer.get("event_id", ""))
+        rooms.note_own(event)
+        return event
 
 
 @contextlib.contextmanager

@@ -4,17 +4,15 @@ import asyncio
 import json
 import random
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
 
 import structlog
 
-from clew.plugins import Fault, Plugin
+from clew.plugins import Plugin
 from clew.transport import (
     Address,
     Capabilities,
     Delivery,
     Host,
-    Inbound,
     Part,
     Preview,
     PreviewRef,
@@ -24,13 +22,15 @@ from clew.transport import (
 )
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.matrix.api import Api, Refusal
-from clew_transports.matrix.events import TIMELINE, Malformed, Place, Reader, Sync, Timeline, since_asked_in
+from clew_transports.matrix.arrivals import Arrivals
+from clew_transports.matrix.doctor import examine
+from clew_transports.matrix.events import TIMELINE, Malformed, Me, Place, Reader
 from clew_transports.matrix.html import LIMIT, size
 from clew_transports.matrix.invites import Invites
-from clew_transports.matrix.outgoing import Outgoing, unreachable
+from clew_transports.matrix.outgoing import ENCRYPTED, Outgoing, unreachable
 from clew_transports.matrix.rooms import Rooms
 from clew_transports.matrix.settings import Settings
-from clew_transports.matrix.signing import placed, sign_in
+from clew_transports.matrix.signing import encrypts, placed, sign_in, why
 from clew_transports.pace import Pauses
 from clew_transports.text import parts
 
@@ -47,8 +47,8 @@ EVENTS, FEWER_EVENTS = 20, 1
 """Events of a room in one answer; fewer after an answer that did not come, which may have been longer than what is read of one. What is
 left out is asked for by itself."""
 
-BAD_TOKEN = "the homeserver does not know the session any more: make a new token, or give clew the password"
-BAD_PASSWORD = "the homeserver does not take this user and password"
+FOREIGN = "encrypted rooms are left out: the token is of a session whose keys another client has; give clew the password instead"
+UNCONFIRMED = "another client has the account's identity: confirm clew's session there, or some people's clients give it no keys"
 
 log = structlog.get_logger()
 
@@ -95,7 +95,7 @@ class MatrixTransport:
                         async for _ in self._syncs(host):
                             pause = self._first_pause
                     except (Refusal, Unreached, Unanswered, Malformed) as error:
-                        host.report(False, _why(error))
+                        host.report(False, why(error))
                         self._events = FEWER_EVENTS if isinstance(error, Unanswered) else EVENTS
                         if isinstance(error, Refusal):
                             if error.code == 401:
@@ -105,6 +105,7 @@ class MatrixTransport:
                     pause = min(2 * pause, LONGEST_PAUSE_S)
             finally:
                 self._outgoing.rooms = None
+                self._close_keys()
                 await self._invites.close()
                 for task in self._hints.values():
                     task.cancel()
@@ -140,78 +141,77 @@ class MatrixTransport:
         return ()
 
     async def fetch(self, ref: str) -> AsyncIterator[bytes]:
-        async for piece in self._api.download(ref):
-            yield piece
+        if not ref.startswith("{"):
+            async for piece in self._api.download(ref):
+                yield piece
+            return
+        if self._outgoing.encryption is None:
+            raise LookupError(ENCRYPTED)
+        from clew_transports.matrix.encryption import opened  # it needs an extra
+
+        held = json.loads(ref)
+        data = b"".join([piece async for piece in self._api.download(str(held.get("url")))])
+        yield await asyncio.to_thread(opened, held, data)
 
     # Messages in -------------------------------------------------------------------------------------------------
 
     async def _syncs(self, host: Host) -> AsyncIterator[None]:
         """Sign in, and ask for ever. The first answer comes at once, so that a connection is told only when the homeserver gives events."""
-        if (place := placed(self._place, self._settings)) != self._place:
+        if (place := placed(self._place, self._settings, host.folder() if encrypts() else None)) != self._place:
             await host.accept([], str(place))
             self._place = place
         me, self._place = await sign_in(self._api, self._settings, self._place, self._answer_s)
         known = self._outgoing.rooms
         rooms = self._outgoing.rooms = known if known and known.me == me.id else Rooms(self._api, me.id)
+        shown = await self._prepare(host, me) if encrypts() else me.id
         reader = Reader(self._name, me, self._settings.groups, self._settings.prefix)
+        arrivals = Arrivals(self._name, self._api, reader, rooms, self._outgoing.encryption)
         wait = 0.0
         while True:
             query: dict[str, str | int] = {"filter": _filter(self._events), "timeout": int(wait * 1000)}
             if self._place.since is not None:
                 query["since"] = self._place.since
             answer = await self._api.call("GET", "sync", query=query, answer_s=wait + min(GRACE_S, self._answer_s))
-            await self._take(host, reader, rooms, Sync.of(answer, me.id))
-            host.report(True, me.id)
+            batch, place, news = await arrivals.taken(self._place, answer)
+            if news:
+                await host.accept(batch, str(place))
+            self._place = place
+            host.report(True, shown)
             self._events = EVENTS
             self._place = await self._invites.answered(host, self._place)
             yield
             wait = self._poll_s
 
-    async def _take(self, host: Host, reader: Reader, rooms: Rooms, sync: Sync) -> None:
-        """Store what is new, and with it how far that is. What was said before clew first signed in is not answered."""
-        batch = []
-        for room in sync.left:
-            rooms.forget(room)
-        if self._place.since is not None:
-            for room, timeline in sync.joined.items():
-                batch += await self._new(reader, rooms, room, timeline)
-        place = self._place.behind(sync)
-        if batch or not sync.is_empty or self._place.since is None:
-            await host.accept(batch, str(place))
-        self._place = place
+    async def _prepare(self, host: Host, me: Me) -> str:
+        """Have the keys of this session, and a word for people about it. Raises Refusal, Unreached or Unanswered."""
+        from clew_transports.matrix.encryption import Encryption, ForeignSession  # it needs an extra
+        from clew_transports.matrix.identity import OtherIdentity, confirm
 
-    async def _new(self, reader: Reader, rooms: Rooms, room: str, timeline: Timeline) -> list[Inbound]:
-        """The messages of a room. What is missing in front of them is fetched."""
-        events = timeline.events
-        if timeline.before:
-            rooms.forget(room)
-            since = None if room in self._place.invites else self._place.since
-            events = [*await self._missed(rooms, room, timeline.before, since), *events]
-        events, _ = since_asked_in(events, reader.me.id)
-        found = []
-        for event in events:
-            rooms.note(room, event)
-            try:
-                # A reply that speaks to clew by its words too needs no look at what it answers.
-                inbound = reader.read(event, room, await rooms.room(room))
-                if inbound is None and await rooms.answers_me(room, event):
-                    inbound = reader.read(event, room, await rooms.room(room), to_me=True)
-            except Malformed as reason:
-                log.warning("inbox.rejected", transport=self._name, reason=str(reason))
-                continue
-            if inbound:
-                found.append(inbound)
-        return found
-
-    async def _missed(self, rooms: Rooms, room: str, before: str, since: str | None) -> list[Any]:
+        held = self._outgoing.encryption
+        if held is None or (held.user, held.device) != (me.id, me.device):
+            self._close_keys()
+            held = Encryption(self._name, host.folder(), me.id, me.device)
+            self._outgoing.encryption = held
         try:
-            return await rooms.missed(room, before, since)
+            await held.check(self._api)
+            await held.keep_up(self._api)
+            await confirm(self._api, held, host.folder(), self._settings.secret("password"))
+        except ForeignSession:
+            self._close_keys()
+            log.warning("transport.limited", transport=self._name, reason=FOREIGN)
+            return me.id
+        except OtherIdentity:
+            log.warning("transport.limited", transport=self._name, reason=UNCONFIRMED)
         except Refusal as refusal:
-            if refusal.code not in (403, 404):
+            if refusal.code not in (401, 403, 404) or not refusal.session:
                 raise
-            # clew is not in the room any more
-            log.warning("inbox.rejected", transport=self._name, reason=f"events before the newest could not be had: {refusal}")
-            return []
+            log.warning("transport.limited", transport=self._name, reason=UNCONFIRMED)
+        return f"{me.id}, session {me.device}, key {held.fingerprint}"
+
+    def _close_keys(self) -> None:
+        if self._outgoing.encryption:
+            self._outgoing.encryption.close()
+        self._outgoing.encryption = None
 
     async def _type(self, to: Address) -> None:
         if wait := await self._outgoing.type(to, self._place.user):
@@ -226,32 +226,8 @@ def _filter(events: int) -> str:
     return json.dumps({"room": room, "presence": nothing, "account_data": nothing}, separators=(",", ":"))
 
 
-def _why(error: Exception) -> str:
-    """What is wrong and what mends it."""
-    if isinstance(error, Refusal):
-        if error.kind in ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN"):
-            return BAD_TOKEN
-        if error.kind in ("M_FORBIDDEN", "M_USER_DEACTIVATED"):
-            return BAD_PASSWORD
-    return str(error)
-
-
-async def _examine(name: str, settings: Settings) -> list[Fault]:
-    """For `clew doctor`: whether the homeserver knows the account. Signing in with a password would make a session, so it is not tried."""
-    api = Api(settings.base_url, settings.secret("token"))
-    faults = []
-    try:
-        async with api:
-            await api.call("GET", "login")
-            if api.token:
-                await sign_in(api, settings, Place(), ANSWER_S)
-    except (Refusal, Unreached, Unanswered, Malformed) as error:
-        faults.append(Fault(_why(error), "check transports." + name))
-    return faults
-
-
 def _build(name: str, settings: Settings) -> MatrixTransport:
     return MatrixTransport(name, settings)
 
 
-plugin = Plugin("matrix", Settings, _build, _examine)
+plugin = Plugin("matrix", Settings, _build, examine)
