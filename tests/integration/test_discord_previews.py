@@ -11,7 +11,7 @@ from clew_transports.discord.events import SERVER
 from clew_transports.discord.transport import DiscordTransport
 from tests.emulators import discord
 from tests.emulators.discord import CHANNEL, DiscordEmulator
-from tests.integration.test_discord import BOB, ME, connected, delivery, sent
+from tests.integration.discord_harness import BOB, ME, connected, delivery, sent
 
 pytestmark = pytest.mark.asyncio
 

@@ -21,6 +21,7 @@ _FORWARD = 1
 """The type of a `message_reference` to a message that is passed on."""
 _VOICE = 1 << 13
 """Flag of a message that was spoken."""
+LONGEST_NAME = 100
 _EMOJI = re.compile(r"<a?(:[A-Za-z0-9_]{2,32}:)[0-9]{1,20}>")
 
 Groups = Literal["mention", "all"]
@@ -161,7 +162,8 @@ def _is_private(message: Mapping[str, Any]) -> bool:
 
 
 def _name(user: Mapping[str, Any], member: Mapping[str, Any]) -> str:
-    return str(member.get("nick") or user.get("global_name") or user.get("username") or user["id"])
+    """In one line, as the engine shows it."""
+    return " ".join(str(member.get("nick") or user.get("global_name") or user.get("username") or user["id"]).split())[:LONGEST_NAME]
 
 
 def _time(stamp: str) -> float:
@@ -170,16 +172,24 @@ def _time(stamp: str) -> float:
 
 def _forwarded(message: Mapping[str, Any]) -> str:
     """The words of a message that somebody passes on, as a quotation."""
-    if (message.get("message_reference") or {}).get("type") != _FORWARD:
-        return ""
-    words = [str((each.get("message") or {}).get("content") or "") for each in message.get("message_snapshots") or ()]
-    lines = "\n".join(words).strip().splitlines()
+    lines = "\n".join(str(each.get("content") or "") for each in _passed_on(message)).strip().splitlines()
     return "\n".join(["Forwarded:", *(f"> {line}" for line in lines)]) if lines else ""
+
+
+def _passed_on(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    if (message.get("message_reference") or {}).get("type") != _FORWARD:
+        return []
+    return [each.get("message") or {} for each in message.get("message_snapshots") or ()]
+
+
+def files(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What Discord tells of the files of a message, and of one that is passed on in it."""
+    return [each for told in (message, *_passed_on(message)) for each in told.get("attachments") or ()]
 
 
 def _attachments(message: Mapping[str, Any]) -> Iterator[Attachment]:
     """Files by where they are: their addresses expire after a day."""
-    for each in message.get("attachments") or ():
+    for each in files(message):
         name, mime = str(each.get("filename") or "file")[:200], str(each.get("content_type") or "application/octet-stream")[:100]
         ref = f"{int(message['channel_id'])}/{int(message['id'])}/{int(each['id'])}"
         yield Attachment(name, mime.partition(";")[0], int(each.get("size") or 0), ref, bool(int(message.get("flags") or 0) & _VOICE))

@@ -20,6 +20,8 @@ WAITING = 1000
 """Events that may wait to be stored; what comes behind them stays with Discord, heartbeats and all, and the connection is soon renewed."""
 ANEW_PAUSE_S = (1.0, 5.0)
 """Seconds to wait, at random, after a session was taken back, as Discord asks."""
+LONG = 100_000
+"""Characters from which on a frame, such as a large server with all its channels, is read beside the loop."""
 LATER = 4000
 """The code to close with: behind 1000 and 1001 Discord forgets the session."""
 
@@ -150,10 +152,7 @@ class Gateway:
         message = await self._socket.receive()
         match message.type:
             case aiohttp.WSMsgType.TEXT:
-                try:
-                    frame = json.loads(message.data)
-                except (ValueError, RecursionError):
-                    frame = None
+                frame = _read(message.data) if len(message.data) < LONG else await asyncio.to_thread(_read, message.data)
                 if isinstance(frame, dict):
                     return frame
                 raise Lost("Discord sent what is no JSON")
@@ -168,6 +167,13 @@ class Gateway:
             await self._socket.send_str(json.dumps({"op": op, "d": data}))
         except (aiohttp.ClientError, OSError) as error:
             raise Lost(f"the connection to Discord broke ({type(error).__name__})") from None
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def closed(code: int) -> Lost:

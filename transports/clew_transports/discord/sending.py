@@ -57,6 +57,8 @@ class Sender:
 
     async def find(self, delivery: Delivery, bot: str) -> Sent | None:
         """Whether its next part is among the words of `bot` in its channel."""
+        if not delivery.parts:
+            return None
         channel, since = channel_of(delivery.address), snowflake(delivery.ts * 1000 - MARGIN_MS)
         content = await asyncio.to_thread(rendered, delivery.parts[delivery.sent].text)
         with _told():

@@ -13,7 +13,7 @@ from clew.transport import Address, Capabilities, Delivery, Host, Part, Preview,
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.discord import account
 from clew_transports.discord.api import Api, Refusal
-from clew_transports.discord.events import Groups, Reader
+from clew_transports.discord.events import Groups, Reader, files
 from clew_transports.discord.markdown import LIMIT, size
 from clew_transports.discord.place import Place
 from clew_transports.discord.receiving import FATAL_PAUSE_S, Receiver
@@ -128,12 +128,12 @@ class DiscordTransport:
         message, _, file = rest.partition("/")
         try:
             told = await self._api.call("GET", "/channels/{}/messages/{}", channel, message)
-            return next(str(each["url"]) for each in told["attachments"] if str(each["id"]) == file)
+            return next(str(each["url"]) for each in files(told) if str(each["id"]) == file)
         except Refusal as refusal:
             if refusal.status in (401, 429):
                 raise
             raise LookupError(str(refusal)) from None
-        except (KeyError, TypeError, StopIteration):
+        except (KeyError, TypeError, AttributeError, StopIteration):
             raise LookupError("the file is not in its message any more") from None
 
 
