@@ -248,6 +248,8 @@ class Agent:
 
     async def _open_skills(self, turn: _Turn, items: Sequence[Item]) -> None:
         """Open the skills that somebody's words call for, as if the model had asked for them; what is open in view stays so."""
+        if not self._skills.found:
+            return
         there = skills.opened(turn.view.messages, turn.view.rows.shortened | turn.view.local)
         calls = [
             call for call in self._skills.called_for((without_foreign(item.text) for item in items), there) if self._tools.allows(call)

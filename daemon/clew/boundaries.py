@@ -40,7 +40,7 @@ class Boundaries:
     @staticmethod
     def _reason(turn: TurnView, reply: str) -> Reason:
         own = [row for row in turn.messages if row.seq >= turn.claim.first_seq]
-        before = [row.text for row in turn.messages[-len(own) - 4 * TOPIC_BEFORE : -len(own)] if row.text]
+        before = [text for row in turn.messages[-len(own) - 4 * TOPIC_BEFORE : -len(own)] if (text := row.text)]
         compaction = turn.rows.compaction
         if any(row.calls for row in own) or (
             compaction and says_done(reply) and closes_last_task(ledgers.from_json(compaction.ledger), reply)

@@ -107,6 +107,8 @@ class Message:
     @property
     def text(self) -> str:
         """The words of the message, and of its files those that stand with it; without tool calls and results."""
+        if len(self.blocks) == 1 and isinstance(only := self.blocks[0], Text):  # nearly every message
+            return only.text
         words = (block.text if isinstance(block, Text) else block.words for block in self.blocks if isinstance(block, Text | File))
         return "\n".join(words)
 

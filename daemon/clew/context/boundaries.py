@@ -72,8 +72,8 @@ def _terms(text: str) -> frozenset[str]:
 def _telling(text: str) -> frozenset[str]:
     plain = normalise(text)
     words = WORD.findall(plain)
-    dropped = stop_words(words) | COURTESY
-    telling = {stem(word) for word in words if word not in dropped and (len(word) >= _SHORT or not word.isalpha())}
+    dropped = stop_words(words)
+    telling = {stem(word) for word in words if word not in dropped and word not in COURTESY and (len(word) >= _SHORT or not word.isalpha())}
     return frozenset(telling_pairs(plain) | telling)
 
 

@@ -191,12 +191,13 @@ def chain(request: Request, account: str, before: Chain | None = None) -> Chain:
 
 def _goes_on(request: Request, account: str, before: Chain) -> bool:
     earlier = before.request
+    last = len(earlier.messages)
     return (
         account == before.account
         and earlier.tools == request.tools
         and earlier.system == request.system
-        and earlier.messages == request.messages[: len(earlier.messages)]
-        and _has_files(earlier) == _has_files(request)
+        and earlier.messages == request.messages[:last]
+        and (not _have_files(request.messages[last:]) or _have_files(earlier.messages))
     )
 
 
@@ -209,12 +210,12 @@ def _system(request: Request, account: str) -> tuple["hashlib._Hash", list[Prefi
         _update(state, [block.text])
         done.append(Prefix(block.kind, (index, 0), state.hexdigest(), estimate(block.text), markable=True))
         tokens += done[-1].tokens
-    _level(state, "messages with images" if _has_files(request) else "messages")
+    _level(state, "messages with images" if _have_files(request.messages) else "messages")
     return state, done, tokens
 
 
-def _has_files(request: Request) -> bool:
-    return any(isinstance(block, File) for message in request.messages for block in message.blocks)
+def _have_files(messages: Sequence[PromptMessage]) -> bool:
+    return any(isinstance(block, File) for message in messages for block in message.blocks)
 
 
 @lru_cache(maxsize=64)

@@ -33,6 +33,8 @@ def mended(request: Request) -> tuple[Request, tuple[str, ...]]:
     A mark stays with its block. What is mended in an exchange depends on it and on the ids in front of it alone: a thread that goes on
     keeps the bytes of its beginning.
     """
+    if all(map(_is_said, request.messages)) and _is_framed(request.messages):  # most requests
+        return request, ()
     messages: list[PromptMessage] = []
     repairs: list[str] = []
     ids: set[str] = set()
@@ -52,6 +54,11 @@ def mended(request: Request) -> tuple[Request, tuple[str, ...]]:
     if not repairs:
         return request, ()
     return replace(request, messages=tuple(messages)), tuple(dict.fromkeys(repairs))
+
+
+def _is_framed(messages: Exchange) -> bool:
+    """Whether the user's messages are the first one and the last."""
+    return bool(messages) and messages[0].role == messages[-1].role == "user"
 
 
 def _exchanges(messages: Exchange) -> Iterator[Exchange]:
@@ -85,10 +92,10 @@ def _is_sound(exchange: Exchange, ids: AbstractSet[str]) -> bool:
 
 def _is_said(message: PromptMessage) -> bool:
     """Whether it is nothing but one text, as nearly all are."""
-    match message.blocks:
-        case (Text(words),):
-            return bool(words) and not words.isspace()
-    return False
+    if len(message.blocks) != 1:
+        return False
+    (block,) = message.blocks
+    return isinstance(block, Text) and bool(block.text) and not block.text.isspace()
 
 
 def _results_lead(exchange: Exchange, count: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from clew.context.text import normalise
 
 _ENGLISH = """
@@ -87,6 +89,11 @@ COURTESY: frozenset[str] = frozenset(normalise(_COURTESY).split())
 
 def stop_words(words: list[str]) -> frozenset[str]:
     """The stop words that fit a message of these normalised words: those of the language, or languages, that it has most of."""
-    counts = [sum(word in language for word in words) for language in LANGUAGES]
+    counts = [sum(map(language.__contains__, words)) for language in LANGUAGES]
     most = max(counts)
-    return frozenset().union(*(language for language, n in zip(LANGUAGES, counts, strict=True) if n == most))
+    return _together(tuple(language for language, n in zip(LANGUAGES, counts, strict=True) if n == most))
+
+
+@lru_cache(maxsize=1 << len(LANGUAGES))
+def _together(languages: tuple[frozenset[str], ...]) -> frozenset[str]:
+    return frozenset().union(*languages)
