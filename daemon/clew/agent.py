@@ -20,10 +20,10 @@ from clew.fitting import Fitting, Measured, TurnView
 from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, Usage
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent
-from clew.prompting import Decided, Prompter
+from clew.prompting import Decided, Prompter, is_cold
 from clew.providers import Done, Provider, ProviderError
 from clew.stopping import Stop, Stopped
-from clew.store import Claim, Item, LeaseLost, ModelCall, NewMessage, Outcome, Question, Reply, Step, ToolState
+from clew.store import Claim, Item, LeaseLost, ModelCall, NewMessage, Outcome, Question, Reply, Step, ToolState, ViewRows
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently
 from clew.tools import ToolContext, skills
@@ -144,7 +144,7 @@ class Agent:
         log.info("turn.started", resumed=claim.resumed, kind=claim.kind)
         self._hint(claim, Typing(_newest(claim)))
         try:
-            rows = claim.rows or await self._store.view(claim.session)
+            rows = await self._rows(claim)
             refused = set(rows.unseen(self._providers[0].name, self._providers[0].model))
             turn = _Turn(claim, TurnView.of(claim, rows, stop), Decided(rows.prompt), stop, refused=refused)
             outcome, text = await self._ended(turn)
@@ -176,6 +176,14 @@ class Agent:
             return ()
         told = files.notices(_asked(turn), turn.refused)
         return () if text == "\n".join(told) else told
+
+    async def _rows(self, claim: Claim) -> ViewRows:
+        """What the session shows its model. What was deleted leaves it as soon as no provider holds it in its cache."""
+        rows = claim.rows or await self._store.view(claim.session)
+        if not rows.deleted or not is_cold(rows.prompt, self._providers[0], self._time.wall()):
+            return rows
+        await self._store.let_go(claim.session, self._prompter.zone(claim)[0])
+        return await self._store.view(claim.session)
 
     def _hint(self, claim: Claim, event: Typing | Preview) -> None:
         """Show somebody who waits that something comes. For a job nobody waits, and it may come to nothing."""

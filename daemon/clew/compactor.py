@@ -137,6 +137,7 @@ class Compactor:
         what to keep, in the words of whoever asked. extract: write a deterministic extract, without a model. Never raises for a
         summariser that fails; raises Stopped as soon as `stop` is set, and then nothing was compacted.
         """
+        await self._store.let_go(session, self._zone)
         rows = await self._store.view(session)
         messages = window(rows.messages, shortened=rows.shortened).messages
         if cut is None:
@@ -268,6 +269,7 @@ class Compactor:
 
         focus: what to keep, in other words; instructions: these, in the place of the usual ones, this once.
         """
+        await self._store.let_go(session, self._zone)
         found = await self._store.before_summary(session)
         if found is None:
             return Outcome("nothing")

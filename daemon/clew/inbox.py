@@ -33,6 +33,8 @@ OPEN_REQUESTS = 100
 
 MOST_FILES, LONGEST_NAME = 32, 200
 """Files of one message, and characters of a file's name."""
+WAITING_LINES = 500
+"""Lines of a group that may wait for a turn of it to end, where they are kept; those beyond it are not."""
 UNASKED = "it answers no question"
 """Why a reaction is let pass."""
 _TYPE = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,100}", re.IGNORECASE)
@@ -55,6 +57,8 @@ def decider(unknown: Unknown, limits: Limits, code: Callable[[], str]) -> Callab
     def decide(item: Inbound, sender: Sender) -> Verdict:
         if item.kind == "reaction":
             return _reaction(item, sender)
+        if item.kind != "message":
+            return _aside(item, sender, unknown, limits)
         if sender.person is None and unknown != "allow":
             return _stranger(sender, unknown, code)
         if item.refused:
@@ -75,18 +79,36 @@ def _stranger(sender: Sender, unknown: Unknown, code: Callable[[], str]) -> Verd
     return Verdict(refused="unknown sender")
 
 
-def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
-    size = len(item.text.encode("utf-8"))
-    if size > limits.message_bytes:
-        return _refusal(f"it has {size:,} bytes, and {limits.message_bytes:,} are the most I take", "changed")
-    if not item.text.strip() and not item.attachments:
-        return _refusal("it is empty", "changed")
-    if len(item.attachments) > MOST_FILES:
-        return _refusal(f"it has {len(item.attachments)} files, and {MOST_FILES} are the most I take", "changed")
-    if too_big := next((each for each in item.attachments if each.size > limits.attachment_bytes), None):
-        return _refusal(f"its attachment has {too_big.size:,} bytes, and {limits.attachment_bytes:,} are the most I take", "changed")
+def _aside(item: Inbound, sender: Sender, unknown: Unknown, limits: Limits) -> Verdict:
+    """What nobody waits for an answer to: it is taken or let pass, without a word."""
+    if item.kind == "delete":
+        return Verdict(kind="delete")
+    if sender.person is None and unknown != "allow":
+        return Verdict(refused="unknown sender")
+    if why := item.refused or _untakable(item, limits):
+        return Verdict(refused=why)
     if item.kind == "edit":
         return Verdict(kind="edit")
+    return Verdict(refused="too many lines wait") if sender.lines >= WAITING_LINES else Verdict(kind="notice")
+
+
+def _untakable(item: Inbound, limits: Limits) -> str:
+    """Why something cannot be taken as it is; empty where it can."""
+    size = len(item.text.encode("utf-8"))
+    if size > limits.message_bytes:
+        return f"it has {size:,} bytes, and {limits.message_bytes:,} are the most I take"
+    if not item.text.strip() and not item.attachments:
+        return "it is empty"
+    if len(item.attachments) > MOST_FILES:
+        return f"it has {len(item.attachments)} files, and {MOST_FILES} are the most I take"
+    if too_big := next((each for each in item.attachments if each.size > limits.attachment_bytes), None):
+        return f"its attachment has {too_big.size:,} bytes, and {limits.attachment_bytes:,} are the most I take"
+    return ""
+
+
+def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
+    if why := _untakable(item, limits):
+        return _refusal(why, "changed")
     if first_word(item.text) in CONTROL:
         return _stop(sender)
     if answered := _answer(item, sender):
@@ -218,7 +240,7 @@ class Door:
         self._report(up, detail)
 
     def _tell(self, item: Inbound, receipt: Receipt, verdict: Verdict) -> None:
-        if receipt.reason == UNASKED:
+        if receipt.reason == UNASKED or (receipt.status == "refused" and item.kind != "message"):
             return
         logger = log.bind(transport=self._transport, address=str(item.address))
         if receipt.status == "duplicate":

@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 Role = Literal["user", "assistant", "tool"]
 
+OVERHEARD = "~"
+"""What `Message.turn` begins with where nobody asked clew: a line of a group that was kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -103,6 +106,11 @@ class Message:
     sender_name: str = ""
     turn: str = ""
     damaged: bool = False
+
+    @property
+    def overheard(self) -> bool:
+        """Said in a group, and not to clew."""
+        return self.turn.startswith(OVERHEARD)
 
     @property
     def text(self) -> str:

@@ -44,7 +44,7 @@ async def offers(store: SqliteStore, dropped: Sequence[Change]) -> tuple[Offer, 
     return tuple(
         Offer(row.sender, row.sender_name or row.sender, each.text, row.id, row.at)
         for each, row in said
-        if row is not None and row.role == "user" and row.sender not in NOBODY
+        if row is not None and _is_told(row)
     )
 
 
@@ -61,9 +61,8 @@ def candidates(
     taken = {*(entry.text for entry in ledger), *(each.text for each in offered)}
     found: dict[tuple[str, str], Offer] = {}
     for row, text in (*_sentences(rows), *left):
-        person = row.role == "user" and row.sender not in NOBODY
         known_already = any(text in each or (each and each in text) for each in taken)
-        if person and worth_asking(text) and not known_already and redact(text, known) == text:
+        if _is_told(row) and worth_asking(text) and not known_already and redact(text, known) == text:
             found.setdefault((row.sender, text), Offer(row.sender, row.sender_name or row.sender, text, row.id, row.at))
     return sorted(found.values(), key=lambda each: each.at)[-ASKED:]
 
@@ -84,6 +83,11 @@ async def choose(
         return ()
     answer = "\n".join(block.text for block in done.blocks if isinstance(block, Text))
     return tuple(leaving[number - 1] for number in chosen(answer, len(leaving)))[:MOST]
+
+
+def _is_told(row: Message) -> bool:
+    """Whether a person said it to clew."""
+    return row.role == "user" and row.sender not in NOBODY and not row.overheard
 
 
 def _sentences(rows: Sequence[Message]) -> Iterator[tuple[Message, str]]:

@@ -139,7 +139,7 @@ class Prompter:
 
     def _asking(self, claim: Claim, rows: ViewRows, keep: bool, limit: int, now: float) -> SessionView:
         said = [message for message in rows.messages if message.role == "user"]
-        before = [message for message in said if message.seq < claim.first_seq]
+        before = [message for message in said if message.seq < claim.first_seq and not message.overheard]
         return SessionView(
             session=claim.session,
             address=str(claim.address),

@@ -150,8 +150,8 @@ class Threads:
 
 def last_exchange(rows: Sequence[Message]) -> tuple[Message, ...]:
     """What somebody wrote last and all that came of it: several messages that were answered together go together."""
-    asked = [row for row in rows if row.role == "user"]
+    asked = [row for row in rows if row.role == "user" and not row.overheard]
     if not asked:
         return ()
     first = next(row.seq for row in asked if row.turn == asked[-1].turn)
-    return tuple(row for row in rows if row.seq >= first)
+    return tuple(row for row in rows if row.seq >= first and not row.overheard)

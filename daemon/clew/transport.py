@@ -52,10 +52,13 @@ class Inbound:
     client_id: the id by which the sender knows the message; it comes back as `Delivery.in_reply_to`.
     sender: the sender's identity on the platform (`<transport>:<sender>` is the identity of the config).
     direct: a chat of one person with clew; False for groups. sent_at, expires_at: seconds since the epoch, UTC.
-    edits: the external_id of the message that an edit changes, or a deletion takes away; the latter is no message and needs no text.
-    kind: a `reaction` is no message: `text` is its emoji, `reply_to` the platform's id of the message that it stands on. It is not stored,
-    and nothing comes of it but the answer to a question of clew's. Where the platform does not say in which thread that message is, the
-    address of the whole chat will do.
+    kind: a `context` is a line of a group that is not for clew and is kept all the same, because the config says so: it is answered by
+    nothing, and stands in front of the group's next turn. An `edit` has the new `text` of the message `edits`, and when it was edited as
+    `sent_at`; used as long as nothing was answered. A `delete` takes the message `edits` back; its `sender` may be unknown (empty), for it
+    is the platform that says so. Both may come before their message. A `reaction` is no message: `text` is its emoji, `reply_to` the
+    platform's id of the message that it stands on. It is not stored, and nothing comes of it but the answer to a question of clew's.
+    Where the platform does not say in which thread that message is, the address of the whole chat will do.
+    edits: the external_id of the message that an edit or a deletion is about.
     refused: why the adapter cannot take it (malformed, too big …): stored as refused and answered with that text, without a
     model call.
     context: opaque, comes back in the `Delivery` (response topic, correlation data, reply URL).
@@ -68,7 +71,7 @@ class Inbound:
     client_id: str = ""
     sender_name: str = ""
     direct: bool = True
-    kind: Literal["message", "edit", "delete", "reaction"] = "message"
+    kind: Literal["message", "context", "edit", "delete", "reaction"] = "message"
     edits: str = ""
     reply_to: str | None = None
     sent_at: float | None = None

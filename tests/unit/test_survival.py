@@ -4,7 +4,7 @@ import pytest
 
 from clew.context.survival import MAX_OUTCOMES, MAX_STATEMENTS, Said, Statement, heard, said, weight_of
 from clew.context.weighing import MUST
-from clew.messages import Message, Text, ToolCall, ToolResult
+from clew.messages import OVERHEARD, Message, Text, ToolCall, ToolResult
 from tests.threads import START
 
 DAY = 86_400.0
@@ -141,3 +141,11 @@ def test_messages_are_heard_without_their_secrets_and_without_calls() -> None:  
     assert KEY not in spoken.text
     assert "never" not in spoken.text
     assert (spoken.speaker, spoken.place, spoken.at) == ("assistant", 7, START)
+
+
+def test_a_line_to_the_others_of_a_group_binds_nobody() -> None:  # P17
+    words = "Never deploy to port 4711 on a Friday!"
+    aside = said(Message("a", 1, "user", (Text(words),), 1.8e9, "bob", "Bob", f"{OVERHEARD}k3v9"))
+    asked = said(Message("b", 2, "user", (Text(words),), 1.8e9, "bob", "Bob", "k3v9"))
+    assert (aside.speaker, asked.speaker) == ("Bob (to the group)", "Bob")
+    assert [[each.must for each in heard([one]).statements] for one in (aside, asked)] == [[False], [True]]

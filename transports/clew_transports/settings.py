@@ -1,7 +1,7 @@
 """What the config sections of adapters have in common."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -20,3 +20,6 @@ def _is_base(url: str) -> str:
 
 BaseUrl = Annotated[str, AfterValidator(_is_base)]
 """Where a platform's API is."""
+
+Groups = Literal["mention", "listen", "all"]
+"""Which lines of a group are answered: those that speak to clew, or all. `listen`: the former, and the others are kept as context."""

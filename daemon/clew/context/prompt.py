@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from clew.context.files import file_tokens
+from clew.context.quoting import quoted
 from clew.context.tokens import CACHED_CHARS, FRAME_TOKENS, TOOL_PROMPT_TOKENS, estimate
 from clew.context.view import Head, Rendered
 from clew.messages import Block, File, Text, Thinking, ToolCall, ToolResult
@@ -105,6 +106,8 @@ def _break(before: str) -> str:
 
 def _message(rendered: Rendered, head: Head) -> PromptMessage:
     role: Literal["user", "assistant"] = "assistant" if rendered.kind == "assistant" else "user"
+    if rendered.rows[0].overheard:
+        return _said("user", f"{head(rendered.rows[0])}\n{quoted(rendered.rows[0].text)}")
     match rendered.blocks:
         case (Text(text),) if len(text) <= CACHED_CHARS:
             return _said(role, f"{head(rendered.rows[0])} {text}" if rendered.kind == "user" else text)

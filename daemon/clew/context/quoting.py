@@ -48,6 +48,11 @@ def harmless_lines(text: str) -> list[str]:
     return [_tamed(line.rstrip()) for line in lines if line.strip()]
 
 
+def quoted(text: str) -> str:
+    """Lines of somebody, each told to be one: none passes for what somebody else wrote."""
+    return "\n".join(QUOTE + line for line in harmless_lines(text))
+
+
 def _tamed(line: str) -> str:
     line = line.replace("⟦", "[[").replace("⟧", "]]")
     return _HEADINGS.sub(lambda match: match[0][:-1].rstrip() + " -", line)

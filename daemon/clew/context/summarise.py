@@ -76,7 +76,8 @@ def _glimpse(row: Message, known: Collection[str]) -> str:
 def speaker(row: Message) -> str:
     """Who a message is by: a person's name, `assistant` or `tool`."""
     if row.role == "user":
-        return row.sender_name or row.sender or "user"
+        name = row.sender_name or row.sender or "user"
+        return f"{name} (to the group)" if row.overheard else name
     return "assistant" if row.role == "assistant" else "tool"
 
 

@@ -61,7 +61,9 @@ _ACKNOWLEDGEMENT = 8
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message as far as the ledger is concerned. place: its position in the session. failed: the result of a tool that failed."""
+    """A message as far as the ledger is concerned. place: its position in the session. failed: the result of a tool that failed.
+    overheard: a line of a group that was not for clew: it binds nobody here.
+    """
 
     text: str
     speaker: str = ""
@@ -70,6 +72,7 @@ class Said:
     place: int = 0
     at: float = 0.0
     failed: bool = False
+    overheard: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def said(row: Message, known: Collection[str] = ()) -> Said:
     if len(text) > MAX_CHARS:
         text = f"{text[: MAX_CHARS // 2]}\n{text[-MAX_CHARS // 2 :]}"
     failed = any(result.is_error for result in row.results)
-    return Said(redact(text, known), speaker(row), row.role, row.id, row.seq, row.at, failed)
+    return Said(redact(text, known), speaker(row), row.role, row.id, row.seq, row.at, failed, row.overheard)
 
 
 def _words(block: Block) -> str:
@@ -230,6 +233,8 @@ def _weigh(each: Statement, answered: bool) -> Statement:
     if answered and each.said.role == "user" and kind in ("question", "request", "task"):
         weight *= 0.5
     heavy = max(int(weight), min(words, 12))
+    if each.said.overheard:
+        heavy = min(heavy, MUST - 1)
     return Statement(each.said, each.text, each.does, each.identifiers, each.stems, each.certainty, kind, heavy, each.also)
 
 

@@ -15,6 +15,8 @@ LOST = "The result of this call was lost. Its outcome is unknown."
 """What stands in for the result of a call that has none."""
 TAIL_FROM = 1_000
 """Characters of a result from which on its end is shown too: a quarter of what is shown."""
+NOT_TO_CLEW = ", to the group and not to you"
+"""Behind the name of whoever wrote a line that nobody asked clew about."""
 MAX_NAME = 60
 """Characters of a tool's name in a line that stands for its result."""
 
@@ -191,7 +193,7 @@ Head = Callable[[Message], str]
 
 
 def head(zone: tzinfo, zone_name: str, *, direct: bool) -> Head:
-    """The short line in front of a user message: its own stored time in `zone` and, in groups, who wrote it.
+    """The short line in front of a user message: its own stored time in `zone` and, in groups, who wrote it, and whether to the others.
 
     zone_name: stands in each head where the base prompt does not name the zone, empty otherwise.
     """
@@ -199,7 +201,9 @@ def head(zone: tzinfo, zone_name: str, *, direct: bool) -> Head:
     def of(message: Message) -> str:
         stamp = _stamp(message.at, zone, zone_name)
         name = message.sender_name or message.sender
-        return stamp if direct or not name else f"{stamp} {name}:"
+        if direct or not name:
+            return stamp
+        return f"{stamp} {name}{NOT_TO_CLEW}:" if message.overheard else f"{stamp} {name}:"
 
     return of
 

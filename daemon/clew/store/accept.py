@@ -6,12 +6,14 @@ import sqlite3
 from collections.abc import Sequence
 
 from clew.clock import new_id
-from clew.store import Decide, Person, Reply, Sender, Verdict, approvals, outbox, people
+from clew.store import Decide, Person, Reply, Sender, Verdict, approvals, deletions, edits, outbox, people
 from clew.store.files import verbs as files
 from clew.transport import Inbound, Part, Receipt
 
 REQUEST_DAYS = 7
 """Days after which a request for access that nobody answered is forgotten, and its place free for another."""
+
+DELETED = "it was deleted before it was answered"
 
 _STATES = {"control": "answered", "answer": "answered", "edit": "context"}
 """Kinds of arrivals that start no turn, and the state in which they are stored."""
@@ -29,7 +31,7 @@ def accept(
         if item.kind == "reaction":
             receipt, verdict = _reacted(db, item, now, decide)
         elif item.kind == "delete":
-            receipt, verdict = _deleted(db, item)
+            receipt, verdict = _deleted(db, item, now, decide)
         else:
             receipt, verdict = _accept(db, item, now, decide, instant)
         receipts.append(receipt)
@@ -51,8 +53,14 @@ def cursor(db: sqlite3.Connection, transport: str) -> str | None:
 def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, instant: bool) -> tuple[Receipt, Verdict]:
     if db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (item.external_id,)).fetchone():
         return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
+    if deletions.came_first(db, item.external_id):
+        return Receipt(item.external_id, "refused", DELETED), Verdict(refused=DELETED)
     sender = _sender(db, item, now)
+    if sender.person is not None:
+        item = edits.applied(db, item, sender.person)
     verdict = decide(item, sender)
+    if verdict.refused and item.kind != "message":
+        return Receipt(item.external_id, "refused", verdict.refused), verdict  # nobody waits for it, and it is kept nowhere
     stored_id = _stored_id(item, verdict)
     if stored_id != item.external_id and db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (stored_id,)).fetchone():
         return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
@@ -90,16 +98,11 @@ def _reacted(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) 
     return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict
 
 
-def _deleted(db: sqlite3.Connection, item: Inbound) -> tuple[Receipt, Verdict]:
-    """What its platform deleted before anybody answered it is not answered any more. It is the platform that says who may delete what."""
-    taken_back = db.execute(
-        "UPDATE inbox SET state = 'refused', reason = 'deleted', text = '' WHERE external_id = ? AND transport = ? AND state = 'new'"
-        " RETURNING id",
-        (item.edits, item.address.transport),
-    ).fetchall()
-    db.executemany("DELETE FROM timeline WHERE inbox = ?", taken_back)
-    db.executemany("DELETE FROM attachments WHERE inbox = ?", taken_back)
-    return Receipt(item.external_id, "stored"), Verdict(kind="delete")
+def _deleted(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
+    """Whoever took it back, it is the platform that says so."""
+    verdict = decide(item, Sender(None, None, None, 0, 0, None))
+    new = deletions.take(db, item, now)
+    return Receipt(item.external_id, "stored" if new else "duplicate"), verdict
 
 
 def _stored_id(item: Inbound, verdict: Verdict) -> str:
@@ -117,7 +120,8 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
     request, open_requests = (None, 0) if found else _requests(db, item.identity, now)
     chat = db.execute("SELECT id, session FROM chats WHERE address = ?", (str(item.address),)).fetchone()
     chat_id, session = chat or (None, None)
-    queued = db.execute("SELECT count(*) FROM inbox WHERE chat = ? AND state = 'new' AND kind <> 'job'", (chat_id,)).fetchone()[0]
+    waiting = "SELECT count(*) - coalesce(sum(overheard), 0), coalesce(sum(overheard), 0) FROM inbox"
+    queued, lines = db.execute(f"{waiting} WHERE chat = ? AND state = 'new' AND kind <> 'job'", (chat_id,)).fetchone()
     # A job that speaks here can be stopped here, where nobody's own turn runs.
     running = db.execute(
         "SELECT id FROM turns WHERE (session = ? OR (chat = ? AND kind = 'job')) AND state IN ('running', 'waiting')"
@@ -132,6 +136,7 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
         open_requests=open_requests,
         running=running[0] if running else None,
         asked=approvals.asked_at(db, chat_id, found[0], now) if found else (),
+        lines=lines,
     )
 
 
@@ -160,7 +165,8 @@ def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender
     state = "refused" if verdict.refused else "claimed" if joined else _STATES.get(verdict.kind, "new")
     row = db.execute(
         "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, person, sender_name, text,"
-        " reply_to, context, reason, received, sent_at, expires, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " reply_to, context, reason, received, sent_at, expires, turn, overheard, edits)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             stored_id,
             item.client_id,
@@ -179,23 +185,17 @@ def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender
             item.sent_at,
             item.expires_at,
             joined,
+            int(item.kind == "context"),
+            item.edits if item.kind == "edit" else None,
         ),
     )
-    if state == "context":
-        _edit(db, item, chat, person)
-    elif not verdict.refused:
+    if item.kind == "edit":
+        edits.take(db, item, chat, person, now)
+    elif item.kind == "message" and not verdict.refused:
         db.execute("INSERT INTO timeline (address, inbox) VALUES (?, ?)", (str(item.address), row.lastrowid))
     if item.attachments:
         number, wanted = int(row.lastrowid or 0), state == "new" and verdict.kind == "message"
         files.put(db, number, str(item.address), item.attachments, now, wanted=wanted, said=bool(item.text.strip()))
-
-
-def _edit(db: sqlite3.Connection, item: Inbound, chat: int, person: str) -> None:
-    """An edit of what nobody has answered yet takes its place; what was answered stays as it was answered."""
-    db.execute(
-        "UPDATE inbox SET text = ? WHERE external_id = ? AND chat = ? AND person = ? AND state = 'new'",
-        (item.text, item.edits, chat, person),
-    )
 
 
 def _newcomer(db: sqlite3.Connection, item: Inbound, now: float) -> str:

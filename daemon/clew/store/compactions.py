@@ -116,9 +116,18 @@ def _view(db: sqlite3.Connection, session: str, newest: Compaction | None) -> Vi
         turn_seq=turn[0] if turn else None,
         damaged=tuple(f"compaction {each}: it cannot be read" for each in damaged(db, session)),
         hold_seq=_hold_seq(db, session, newest),
+        deleted=shows_deleted(db, session),
         ratios={(provider, model): ratio for provider, model, ratio in db.execute("SELECT provider, model, ratio FROM token_ratios")},
         refused=files.refused(db, session),
     )
+
+
+def shows_deleted(db: sqlite3.Connection, session: str) -> bool:
+    """Whether something that was deleted still stands in the prompt of a session."""
+    row = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM retractions CROSS JOIN messages AS m ON m.id = message WHERE shown = 1 AND session = ?)", (session,)
+    ).fetchone()
+    return bool(row[0])
 
 
 def _hold_seq(db: sqlite3.Connection, session: str, newest: Compaction | None) -> int:

@@ -32,10 +32,11 @@ def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo,
     listed = json.dumps(ids)
     first, turns = _first(db, session, listed), _turns(db, session, listed)
     facts = notes.forget(db, ids, now)
-    quoting = [*_quoting(db, ids), *_telling(db, facts)]
+    told = [*quoting(db, ids), *_telling(db, facts)]
     db.executemany(
-        "INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', ?) ON CONFLICT (message) DO UPDATE SET reason = 'deleted'",
-        [(each, now) for each in (*ids, *quoting)],
+        "INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', ?) ON CONFLICT (message) DO UPDATE"
+        " SET reason = 'deleted', shown = 0",
+        [(each, now) for each in (*ids, *told)],
     )
     db.execute(f"DELETE FROM pins WHERE message IN {_IN}", (listed,))
     db.execute(f"DELETE FROM recalled WHERE message IN {_IN}", (listed,))
@@ -45,7 +46,7 @@ def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo,
     db.execute(f"UPDATE inbox SET text = '' WHERE turn IN {_IN}", (turns,))
     db.execute(f"DELETE FROM outbox WHERE turn IN {_IN} AND state IN ('sent', 'dead', 'unknown')", (turns,))
     if transcript.between(db, session, 0):
-        _leave_summaries(db, session, set(ids), first, zone, known)
+        leave_summaries(db, session, set(ids), first, zone, known)
     else:
         _end(db, session)
 
@@ -61,7 +62,7 @@ def _turns(db: sqlite3.Connection, session: str, listed: str) -> str:
     return json.dumps([turn for (turn,) in rows])
 
 
-def _quoting(db: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
+def quoting(db: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
     """Results of tools that quote one of these messages, in any thread: the search tools put the id in front of what they quote."""
     found: list[str] = []
     for start in range(0, len(ids), ASKED):
@@ -101,7 +102,7 @@ def _leave_prompts(db: sqlite3.Connection, ids: set[str], noted: set[str]) -> No
             db.execute("UPDATE prompt_state SET recall = '', excerpts = '[]' WHERE session = ?", (session,))
 
 
-def _leave_summaries(db: sqlite3.Connection, session: str, ids: set[str], first: int, zone: tzinfo, known: Collection[str]) -> None:
+def leave_summaries(db: sqlite3.Connection, session: str, ids: set[str], first: int, zone: tzinfo, known: Collection[str]) -> None:
     """Take what stands on them out of every summary that saw them, those that were undone too."""
     for row in compactions.listing(db, session):
         if row.to_seq < first:

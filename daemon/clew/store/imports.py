@@ -83,6 +83,7 @@ class Export(_Part):
     messages: list[Message]
     compactions: list[Compaction]
     pins: list[dict[str, JsonValue]]
+    edits: list[dict[str, JsonValue]] = []
     retractions: list[dict[str, JsonValue]] = []
     model_calls: list[dict[str, JsonValue]]
     files: list[Kept] = []
@@ -143,6 +144,8 @@ def end(db: sqlite3.Connection, export: Export, now: float) -> None:
         _restore(db, "model_calls", call)
     for pin in export.pins:
         _restore(db, "pins", {"session": session.id, **pin})
+    for edit in export.edits:
+        _restore(db, "edits", edit)
     for retraction in export.retractions:
         _restore(db, "retractions", retraction)
     db.execute("UPDATE sessions SET title = ? WHERE id = ?", (session.title, session.id))

@@ -55,7 +55,7 @@ def _chain(chain: Sequence[Compaction], length: int) -> Iterator[str]:
 def _partition(db: sqlite3.Connection, session: str, places: dict[str, int], chain: Sequence[Compaction]) -> Iterator[str]:
     view = compactions.view(db, session)
     held = set(view.compaction.held) if view.compaction else set()
-    back = db.execute("SELECT message FROM retractions JOIN messages ON messages.id = message WHERE session = ?", (session,))
+    back = db.execute("SELECT message FROM retractions JOIN messages ON messages.id = message WHERE session = ? AND shown = 0", (session,))
     taken = {identifier for (identifier,) in back}
     spans = [(each.from_seq, each.to_seq) for each in chain]
     covered = {identifier for identifier, seq in places.items() if any(first <= seq <= last for first, last in spans)} - taken

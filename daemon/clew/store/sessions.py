@@ -84,6 +84,11 @@ def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
         "messages": exported,
         "compactions": [_table_row(db, "compactions", each.id) for each in compactions.listing(db, row.id)],
         "pins": _rows(db, "SELECT message, by, at FROM pins WHERE session = ? ORDER BY message", row.id),
+        "edits": _rows(
+            db,
+            "SELECT e.message, e.text, e.at FROM edits AS e JOIN messages AS m ON m.id = e.message WHERE session = ? ORDER BY e.id",
+            row.id,
+        ),
         "retractions": _rows(
             db,
             "SELECT message, reason, r.at FROM retractions AS r JOIN messages AS m ON m.id = r.message WHERE session = ? ORDER BY message",
@@ -113,6 +118,7 @@ def delete(db: sqlite3.Connection, session: str) -> int:
     running = db.execute("SELECT 1 FROM turns WHERE session = ? AND state IN ('running', 'waiting')", (session,)).fetchone()
     if running:
         raise UsageError(f"A turn of session {session} is running.", hint="Wait for its reply, or write /stop in its chat, then try again.")
+    db.execute("UPDATE inbox SET text = '' WHERE message IN (SELECT id FROM messages WHERE session = ?)", (session,))
     gone = transcript.forget(db, session)
     for (run,) in db.execute("SELECT id FROM sessions WHERE parent = ?", (session,)).fetchall():
         gone += delete(db, run)

@@ -222,10 +222,10 @@ def misplaced(db: sqlite3.Connection) -> list[str]:
 
 
 def between(db: sqlite3.Connection, session: str, after: int, until: int | None = None) -> tuple[Message, ...]:
-    """Messages with after < seq <= until that nobody took back."""
+    """Messages with after < seq <= until that nobody took back, those that still stand in a prompt apart."""
     rows = db.execute(
         f"SELECT {COLUMNS} FROM messages WHERE session = ? AND seq > ? AND seq <= coalesce(?, 9e18)"
-        " AND id NOT IN (SELECT message FROM retractions) ORDER BY seq",
+        " AND id NOT IN (SELECT message FROM retractions WHERE shown = 0) ORDER BY seq",
         (session, after, until),
     )
     return tuple(message(row) for row in rows)

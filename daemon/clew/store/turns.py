@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from clew.clock import new_id
-from clew.messages import Message, Text
+from clew.messages import OVERHEARD, Message, Text
 from clew.store import (
     SAFE_ATTEMPTS,
     Claim,
@@ -24,6 +24,7 @@ from clew.store import (
     approvals,
     boundaries,
     compactions,
+    deletions,
     jobs,
     marks,
     model_calls,
@@ -128,19 +129,23 @@ def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging
         (now,),
     )
     while (row := _first(db)) is not None:
-        chat, session, transport, inbox_id, kind = row
+        chat, session, transport, inbox_id, kind, overheard = row
         if session is None:
             session = new_session(db, chat, now)
         if kind != "notice":
             return _start(db, chat, session, kind, owner, now, lease, _items(db, chat, inbox_id, kind, merges=transport in merging))
-        runs.take_in_notice(db, session, chat, inbox_id, now)
+        if overheard:
+            _take_in_line(db, session, chat, inbox_id, now)
+        else:
+            runs.take_in_notice(db, session, chat, inbox_id, now)
     return None
 
 
-def _first(db: sqlite3.Connection) -> tuple[int, str | None, str, int, Any] | None:
-    """(chat, its session, transport, inbox row, kind) of the oldest arrival whose session is free and whose files are there."""
-    row: tuple[int, str | None, str, int, Any] | None = db.execute(
-        "SELECT chats.id, chats.session, inbox.transport, inbox.id, inbox.kind"
+def _first(db: sqlite3.Connection) -> tuple[int, str | None, str, int, Any, int] | None:
+    """(chat, its session, transport, inbox row, kind, whether it is a line that is kept) of the oldest arrival whose session is free and
+    whose files are there."""
+    row: tuple[int, str | None, str, int, Any, int] | None = db.execute(
+        "SELECT chats.id, chats.session, inbox.transport, inbox.id, inbox.kind, inbox.overheard"
         " FROM (SELECT chat, min(id) AS id FROM inbox WHERE state = 'new' AND kind <> 'job' GROUP BY chat) AS first"
         " JOIN inbox ON inbox.id = first.id JOIN chats ON chats.id = first.chat"
         " WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = chats.session AND turns.state IN ('running', 'waiting'))"
@@ -216,9 +221,19 @@ def _take_in(db: sqlite3.Connection, session: str, chat: int, turn: str, items: 
     """Append the user messages of inbox rows, their files with them."""
     stored = transcript.append(db, session, chat, turn, [_spoken(db, item, now) for item in items])
     for message, item in zip(stored, items, strict=True):
+        db.execute("UPDATE inbox SET message = ? WHERE id = ?", (message.id, item.id))
         if len(message.blocks) > 1:
             files.join(db, item.id, message.id)
     return stored
+
+
+def _take_in_line(db: sqlite3.Connection, session: str, chat: int, line: int, now: float) -> None:
+    """Append a line of a group that nobody answers."""
+    item = _item(db.execute(f"SELECT {_ITEM} FROM inbox WHERE id = ?", (line,)).fetchone())
+    turn = OVERHEARD + new_id()
+    _take_in(db, session, chat, turn, (item,), now)
+    db.execute("UPDATE inbox SET state = 'claimed', turn = ? WHERE id = ?", (turn, line))
+    db.execute("UPDATE inbox SET state = 'answered' WHERE id = ?", (line,))
 
 
 def _spoken(db: sqlite3.Connection, item: Item, now: float) -> NewMessage:
@@ -280,7 +295,7 @@ def steerable(db: sqlite3.Connection, turn: str) -> bool:
     """Whether something has arrived in the chat of a running turn."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM turns JOIN inbox ON inbox.chat = turns.chat WHERE turns.id = ? AND inbox.state = 'new'"
-        " AND inbox.kind <> 'job')",
+        " AND inbox.kind NOT IN ('job', 'notice'))",
         (turn,),
     ).fetchone()
     return bool(row[0])
@@ -343,6 +358,7 @@ def finish(
         new_session(db, chat, now)
     put = [outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies]
     outbox.drop_drafts(db, claim.turn, now)
+    deletions.of_turn(db, claim.turn, now)
     if claim.kind == "job":
         runs.end(db, claim, chat, outcome, list(zip(put, replies, strict=True)), now)
     return tuple(put), claimable(db, now)

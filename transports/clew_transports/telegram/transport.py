@@ -31,10 +31,10 @@ from clew.transport import (
 )
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.pace import Pauses
-from clew_transports.settings import BaseUrl, Section
+from clew_transports.settings import BaseUrl, Groups, Section
 from clew_transports.telegram.api import Api, Refusal
 from clew_transports.telegram.html import LIMIT, rendered, size, visible
-from clew_transports.telegram.updates import CHAT, Bot, Groups, Malformed, Place, Reader
+from clew_transports.telegram.updates import CHAT, Bot, Malformed, Place, Reader
 from clew_transports.text import parts
 
 POLL_S = 50.0
@@ -370,8 +370,8 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
             bot = Bot.of(await api.call("getMe"))
             if (await api.call("getWebhookInfo") or {}).get("url"):
                 faults.append(Fault(WEBHOOK_SET, "open https://api.telegram.org/bot<token>/deleteWebhook once"))
-            if settings.groups == "all" and not bot.sees_all:
-                text = f"groups is all, but privacy mode hides from @{bot.username} what does not mention it"
+            if settings.groups != "mention" and not bot.sees_all:
+                text = f"groups is {settings.groups}, but privacy mode hides from @{bot.username} what does not mention it"
                 faults.append(Fault(text, "@BotFather: /setprivacy, Disable; then take the bot out of its groups and add it again", False))
     except (Refusal, Unreached, Unanswered, Malformed) as error:
         faults.append(Fault(_why(error), "check transports." + name))

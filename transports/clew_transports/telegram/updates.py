@@ -4,9 +4,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.settings import Groups
 
 CHAT = "chat"
 """Key of `Inbound.context`: the chat's own id at the time, by which its message ids are to be understood."""
@@ -28,8 +29,6 @@ _FILES = {
 
 _ENDINGS = {"audio": ".mp3", "voice": ".ogg", "video": ".mp4", "video_note": ".mp4", "animation": ".mp4"}
 """Of the names of those that have none."""
-
-Groups = Literal["mention", "all"]
 
 
 class Malformed(ValueError):
@@ -146,7 +145,8 @@ class Reader:
         text = str(message.get("text") or message.get("caption") or "")
         attachments = tuple(_attachments(message))
         unreadable = any(kind in message for kind in _UNREADABLE)
-        if not (text or attachments or unreadable) or not (direct or self._is_meant(message, text)):
+        is_meant = direct or self._is_meant(message, text)
+        if not (text or attachments or unreadable) or not (is_meant or self._is_kept(text)):
             return None
         external_id = f"{self.name}/{self.bot.id}/{chat}/{number}"
         thread = message.get("message_thread_id") if message.get("is_topic_message") else None
@@ -155,18 +155,22 @@ class Reader:
             external_id=f"{external_id}/{edit}" if edit else external_id,
             address=Address(self.name, place.home(chat), None if thread is None else str(int(thread))),
             sender=str(int(sender["id"])),
-            text=self._addressed(text, direct),
+            text=self._addressed(text, direct) if is_meant else text,
             client_id=str(number),
             sender_name=" ".join(str(sender[key]) for key in ("first_name", "last_name") if sender.get(key)),
             direct=direct,
-            kind="edit" if edit else "message",
+            kind="edit" if edit else "message" if is_meant else "context",
             edits=external_id if edit else "",
             reply_to=str(int(answered["message_id"])) if answered else None,
-            sent_at=float(message["date"]),
+            sent_at=float(message.get("edit_date") or message["date"]),
             refused="" if text or attachments else READABLE,
             attachments=attachments,
             context={CHAT: str(chat)},
         )
+
+    def _is_kept(self, text: str) -> bool:
+        """Whether a line of a group that does not speak to the bot is kept: of what has no words there is nothing to keep."""
+        return self.groups == "listen" and bool(text.strip())
 
     def _is_meant(self, message: Mapping[str, Any], text: str) -> bool:
         """Whether a line of a group speaks to the bot."""

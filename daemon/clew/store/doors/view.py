@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from datetime import tzinfo
 
 from clew.messages import Message
 from clew.store import (
@@ -15,6 +16,7 @@ from clew.store import (
     ViewRows,
     boundaries,
     compactions,
+    deletions,
     marks,
     model_calls,
 )
@@ -65,6 +67,10 @@ class ViewDoor(Opened):
         if done:
             self._prefixes.add(cache)
         return done
+
+    async def let_go(self, session: str, zone: tzinfo) -> None:
+        """Let what was deleted leave the prompt of a session, which changes anyway. zone: of the dates in its summary."""
+        await self._db.write_if(lambda db: (compactions.shows_deleted(db, session), None), deletions.let_go, session, zone, self._known)
 
     async def reader(self, session: str) -> Reader:
         return await self._db.read(compactions.reader, session)

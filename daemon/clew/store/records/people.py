@@ -24,8 +24,9 @@ class Person:
 class Sender:
     """What is known about who sent something, read in the transaction that stores it.
 
-    request: state of their access request, if they made one. queued: messages of this chat that wait. new_requests: open requests.
-    running: the turn that runs in this chat, if one does. asked: questions that may be answered by what they say here.
+    request: state of their access request, if they made one. queued: messages of this chat that wait; lines: those that are only kept.
+    new_requests: open requests. running: the turn that runs in this chat, if one does. asked: questions that may be answered by what
+    they say here.
     """
 
     person: str | None
@@ -35,6 +36,7 @@ class Sender:
     open_requests: int
     running: str | None
     asked: "tuple[Asked, ...]" = ()
+    lines: int = 0
 
 
 InboxKind = Literal["message", "command", "control", "answer", "edit", "delete", "notice", "job"]

@@ -81,8 +81,8 @@ class ViewRows:
     compaction: the newest one not undone. messages: the rows behind its `to_seq`, in order. pinned: the pinned messages in front of it.
     failures: compactions that failed in a row. turn_seq: row of the first user message of the turn that runs, None while none does.
     damaged: what could not be read of them, in words. hold_seq: the last row when the newest compaction was undone, 0 where another one
-    came since. base: the session whose view it goes on from, for a job that runs beside its chat's. refused: (provider, model, hash) of
-    files that models did not take.
+    came since. deleted: something that was deleted still stands in it. base: the session whose view it goes on from, for a job that runs
+    beside its chat's. refused: (provider, model, hash) of files that models did not take.
     """
 
     session: str
@@ -95,6 +95,7 @@ class ViewRows:
     turn_seq: int | None = None
     damaged: tuple[str, ...] = ()
     hold_seq: int = 0
+    deleted: bool = False
     base: str | None = None
     ratios: Ratios = field(default_factory=dict)
     refused: frozenset[tuple[str, str, str]] = frozenset()
