@@ -20,6 +20,8 @@ from clew.cli import main
 from clew.providers.anthropic import Anthropic
 from clew.store import database
 from clew.tools.runner import ToolRunner
+from clew_transports.discord.sending import Sender
+from clew_transports.discord.transport import DiscordTransport
 from clew_transports.mqtt.connection import Connection
 from clew_transports.mqtt.transport import MqttTransport
 from clew_transports.telegram.api import Api
@@ -80,6 +82,8 @@ def install(reach: Callable[[str], None]) -> None:
     _around(WebhookTransport, "send", "send", reach)
     _around(TelegramTransport, "send", "send", reach)
     _around(TelegramTransport, "_previewed", "preview", reach)
+    _around(DiscordTransport, "send", "send", reach)
+    _around(Sender, "preview", "preview", reach)
     _around_confirmation(reach)
     _behind_acknowledgement(reach)
     _in_stream(reach)

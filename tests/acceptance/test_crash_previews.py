@@ -1,7 +1,8 @@
-"""A reply that a group of Telegram sees being written, killed at each point from its first words to the note that it is there.
+"""A reply that a group sees being written, killed at each point from its first words to the note that it is there.
 
-After a restart the reply stands in the place of what was shown. There is one exception: a kill between the posting of the first words and
-the note of them leaves them beside the reply, since Telegram can be asked for nothing that it was sent.
+After a restart the reply stands in the place of what was shown. There is one exception: on Telegram a kill between the posting of the
+first words and the note of them leaves them beside the reply, since it can be asked for nothing that it was sent. Discord knows the first
+words by their nonce.
 """
 
 import asyncio
@@ -9,7 +10,8 @@ import contextlib
 import json
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -19,10 +21,12 @@ import pytest
 from tests.acceptance import stamp
 from tests.acceptance.harness import DEADLINE_S
 from tests.acceptance.test_crash_points import Daemons, read, read_points
+from tests.emulators import discord, telegram
 from tests.emulators.anthropic import AnthropicEmulator
+from tests.emulators.discord import DiscordEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply, Stall
-from tests.emulators.telegram import TOKEN, TelegramEmulator, person
+from tests.emulators.telegram import TelegramEmulator
 from tests.integration.web_harness import running
 from tests.servers import free_port
 
@@ -39,12 +43,85 @@ def talks(body: JsonObject) -> Reply:
     return say(REPLY)
 
 
-@dataclass
-class Group:
+class Chat:
     """A group with one person and the bot."""
 
+    name: str
+    unnoted: frozenset[str]
+    """Points at which the first words are in the group, nothing says so yet, and the platform does not know them again."""
+
+    @abstractmethod
+    def section(self) -> JsonObject:
+        """Its section in the config."""
+
+    @abstractmethod
+    async def ask(self) -> None:
+        """Have the person ask, once somebody listens where the platform keeps nothing for those who do not."""
+
+    @abstractmethod
+    def texts(self) -> list[str]:
+        """What the group sees of the bot."""
+
+    @abstractmethod
+    async def until(self, condition: Callable[[], bool]) -> None: ...
+
+    @abstractmethod
+    def forget(self) -> None:
+        """A new beginning."""
+
+
+class TelegramChat(Chat):
+    name, unnoted = "telegram", frozenset(UNNOTED)
+
+    def __init__(self, emulator: TelegramEmulator) -> None:
+        self._emulator = emulator
+
+    def section(self) -> JsonObject:
+        return {"token": telegram.TOKEN, "base_url": self._emulator.url}
+
+    async def ask(self) -> None:
+        self._emulator.say("@ClewTestBot talk", telegram.person(11), GROUP)
+
+    def texts(self) -> list[str]:
+        return self._emulator.texts(GROUP)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        await self._emulator.until(condition, DEADLINE_S)
+
+    def forget(self) -> None:
+        self._emulator.forget()
+
+
+class DiscordChat(Chat):
+    name, unnoted = "discord", frozenset()
+
+    def __init__(self, emulator: DiscordEmulator) -> None:
+        self._emulator = emulator
+        emulator.gateway.beat_s = 0.05
+
+    def section(self) -> JsonObject:
+        return {"token": discord.TOKEN, "base_url": self._emulator.base}
+
+    async def ask(self) -> None:
+        await self.until(lambda: self._emulator.gateway.ready)
+        self._emulator.say(f"<@{discord.BOT['id']}> talk", discord.person(11), discord.CHANNEL)
+
+    def texts(self) -> list[str]:
+        return self._emulator.texts(discord.CHANNEL)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        await self._emulator.until(condition, DEADLINE_S)
+
+    def forget(self) -> None:
+        self._emulator.forget()
+
+
+@dataclass
+class Group:
+    """A chat, and daemons that are killed while they talk there."""
+
     folder: Path
-    telegram: TelegramEmulator
+    chat: Chat
     model: AnthropicEmulator
     daemons: Daemons
     numbers: Iterator[int] = field(default_factory=count)
@@ -57,8 +134,8 @@ class Group:
             "http": {"port": free_port()},
             "providers": {"claude": model},
             "agent": {"provider": "claude", "timezone": "UTC"},
-            "people": {"ada": {"role": "owner", "identities": ["telegram:11"]}},
-            "transports": {"telegram": {"enabled": True, "token": TOKEN, "base_url": self.telegram.url}},
+            "people": {"ada": {"role": "owner", "identities": [f"{self.chat.name}:11"]}},
+            "transports": {self.chat.name: {"enabled": True, **self.chat.section()}},
         }
         path = folder / "clew.yaml"
         path.write_text(json.dumps(values))
@@ -68,39 +145,39 @@ class Group:
         """Ask, let half of the answer be seen, then let it end; killed at a point (empty: none), then restarted. Returns the points."""
         folder = self.folder / f"group{next(self.numbers)}"
         path = self.config(folder)
-        self.telegram.forget()
+        self.chat.forget()
         stall = Stall(after=20)
         self.model.faults.clear()
         self.model.faults.append(stall)
-        self.telegram.say("@ClewTestBot talk", person(11), GROUP)
-        seen = asyncio.create_task(self._seen(stall))
+        asking, seen = asyncio.create_task(self.chat.ask()), asyncio.create_task(self._seen(stall))
         status = await self.daemons.run(folder, path, at, END)
         seen.cancel()
         stall.until.set()
         assert status == (-signal.SIGKILL if at else 0), (folder / "log").read_text()
         self.model.faults.clear()
         await self._restarted(path)
+        await asking
         self._check(folder, at)
         return read_points(folder)
 
     async def _seen(self, stall: Stall) -> None:
-        await self.telegram.until(lambda: bool(self.telegram.messages), DEADLINE_S)
+        await self.chat.until(lambda: bool(self.chat.texts()))
         stall.until.set()
 
     async def _restarted(self, path: Path) -> None:
         async with running(read(path)) as clew:
             store = clew.service.store
             async with asyncio.timeout(DEADLINE_S):
-                await self.telegram.until(lambda: REPLY in self.telegram.texts(GROUP), DEADLINE_S)
+                await self.chat.until(lambda: REPLY in self.chat.texts())
                 seen = store.version
                 while (await store.counts(0.0))["outbox_pending"]:
                     seen = await store.changed(seen, DEADLINE_S)
 
     def _check(self, folder: Path, at: str) -> None:
         where = f"killed at {at or 'nothing'}"
-        texts = self.telegram.texts(GROUP)
+        texts = self.chat.texts()
         assert texts[-1] == REPLY, where
-        assert len(texts) == (2 if at in UNNOTED else 1), (where, texts)
+        assert len(texts) == (2 if at in self.chat.unnoted else 1), (where, texts)
         assert all(REPLY.startswith(text) for text in texts), where
         with contextlib.closing(sqlite3.connect(folder / "data" / "clew.db")) as db:
             assert db.execute("SELECT state, text, repeated FROM outbox").fetchall() == [("sent", REPLY, 0)], where
@@ -108,14 +185,21 @@ class Group:
 
 
 @contextlib.asynccontextmanager
-async def grouped(folder: Path) -> AsyncIterator[Group]:
+async def grouped(folder: Path, kind: str) -> AsyncIterator[Group]:
     environment = stamp.installed(folder)
-    async with TelegramEmulator() as telegram, AnthropicEmulator(script=talks) as model, Daemons.ready(environment) as daemons:
-        yield Group(folder, telegram, model, daemons)
+    async with (
+        TelegramEmulator() as on_telegram,
+        DiscordEmulator() as on_discord,
+        AnthropicEmulator(script=talks) as model,
+        Daemons.ready(environment) as daemons,
+    ):
+        chat = TelegramChat(on_telegram) if kind == "telegram" else DiscordChat(on_discord)
+        yield Group(folder, chat, model, daemons)
 
 
-async def test_killed_at_any_point_the_reply_takes_the_place_of_what_was_shown(tmp_path: Path) -> None:  # P43 P48
-    async with grouped(tmp_path) as group:
+@pytest.mark.parametrize("kind", ["telegram", "discord"])
+async def test_killed_at_any_point_the_reply_takes_the_place_of_what_was_shown(kind: str, tmp_path: Path) -> None:  # P43 P48
+    async with grouped(tmp_path, kind) as group:
         points = await group.killed_at()
         print("\n".join(points))
         assert {"committed draft 1", "after preview 1", "committed previewed 1", "after send 1"} <= set(points)

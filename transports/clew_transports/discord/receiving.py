@@ -29,6 +29,8 @@ KEPT_S = 300.0
 """Seconds after which Discord, which keeps a session for a few minutes, has given it up."""
 SAVE_S = 30.0
 """Seconds after which it is stored how far events are read that are no messages for clew."""
+SIDE_BY_SIDE = 8
+"""Channels that are asked at the same time for what was missed there."""
 CATCH_UPS = 3
 """Tries to ask for what was missed before the connection is made anew."""
 
@@ -146,8 +148,7 @@ class Receiver:
             raise Lost("Discord began a session with what is none", resumable=False) from None
         self.place = place
         self._is_up()
-        for channel in place.directs if known else ():
-            await self._catch_up(channel, server=False)
+        await self._catch_up(place.directs if known else (), server=False)
         self.place = begun
         self._saved_at = float("-inf")
 
@@ -158,15 +159,20 @@ class Receiver:
         except (KeyError, TypeError, ValueError, AttributeError):
             raise Malformed("a GUILD_CREATE of another shape than Discord documents") from None
         if server in self.place.awaited:
-            for channel, last in lasts.items():
-                if last > self.place.since:
-                    await self._catch_up(channel, server=True)
+            await self._catch_up([channel for channel, last in lasts.items() if last > self.place.since], server=True)
             self.place = self.place.without(server)
             self._saved_at = float("-inf")
         self.place = self.place.seen(*lasts.values())
 
-    async def _catch_up(self, channel: str, *, server: bool) -> None:
-        """Store what was missed in a channel. Raises what `missed` raises, after some tries."""
+    async def _catch_up(self, channels: Sequence[str], *, server: bool) -> None:
+        """Store what was missed in these channels, some of them at the same time. Raises what `missed` raises, after some tries."""
+        for start in range(0, len(channels), SIDE_BY_SIDE):
+            tasks = (self._catch_up_with(channel, server) for channel in channels[start : start + SIDE_BY_SIDE])
+            for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+                if outcome is not None:
+                    raise outcome
+
+    async def _catch_up_with(self, channel: str, server: bool) -> None:
         for attempt in range(1, CATCH_UPS + 1):
             try:
                 async for page in missed(self._api, self._reader.name, channel, self.place.since):
