@@ -141,12 +141,12 @@ def _answer(item: Inbound, sender: Sender) -> Verdict | None:
 
 
 def _reaction(item: Inbound, sender: Sender) -> Verdict:
-    """What an emoji on a message comes to: the answer to the question in it, or nothing."""
+    """What an emoji on a message, or a button below it, comes to: the answer to the question in it, or nothing."""
     said = read_reaction(item.text)
     if said is None or not sender.asked:
         return Verdict(refused=UNASKED)
     asked = sender.asked[0]
-    return Verdict(kind="answer", given=(Given(asked.id, asked.turn, yes=said == "yes"),))
+    return Verdict(kind="answer", given=(Given(asked.id, asked.turn, yes=said != "no", always=said == "always"),))
 
 
 def _given(asked: Asked, said: Answer) -> Verdict:

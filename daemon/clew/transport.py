@@ -54,10 +54,11 @@ class Inbound:
     direct: a chat of one person with clew; False for groups. sent_at, expires_at: seconds since the epoch, UTC.
     kind: a `context` is a line of a group that is not for clew and is kept all the same, because the config says so: it is answered by
     nothing, and stands in front of the group's next turn. An `edit` has the new `text` of the message `edits`, and when it was edited as
-    `sent_at`; used as long as nothing was answered. A `delete` takes the message `edits` back; its `sender` may be unknown (empty), for it
-    is the platform that says so. Both may come before their message. A `reaction` is no message: `text` is its emoji, `reply_to` the
-    platform's id of the message that it stands on. It is not stored, and nothing comes of it but the answer to a question of clew's.
-    Where the platform does not say in which thread that message is, the address of the whole chat will do.
+    `sent_at`; used as long as nothing was answered. A `delete` takes the message `edits` back; its `sender` may be unknown (empty), for
+    it is the platform that says so. Both may come before their message. A `reaction` is no message: `text` is its emoji, or `yes`, `no`,
+    `always` for a button that somebody pressed, `reply_to` the platform's id of the message that it stands on. It is not stored, and
+    nothing comes of it but the answer to a question of clew's. Where the platform does not say in which thread that message is, the
+    address of the whole chat will do.
     edits: the external_id of the message that an edit or a deletion is about.
     refused: why the adapter cannot take it (malformed, too big …): stored as refused and answered with that text, without a
     model call.
@@ -110,6 +111,8 @@ class Delivery:
     repeat: it may be with the platform already, an earlier attempt having ended without an answer.
     preview_ref: the message that showed what was being said, where `stream` is `edit`. As long as `sent` is 0 it is edited to the first
     part, which the platform then has; the other parts are sent behind it. No parts: that message is to be deleted, there is no reply.
+    asks: it is a question that is open. Where the platform has buttons the last part gets `yes`, `no` and `always`; a press is handed in as
+    an `Inbound` of the kind `reaction`.
     """
 
     id: str
@@ -126,6 +129,7 @@ class Delivery:
     preview_ref: str | None = None
     session: str = ""
     turn: str = ""
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

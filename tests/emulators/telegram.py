@@ -89,6 +89,7 @@ class TelegramEmulator:
     def __init__(self) -> None:
         self.next: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.messages: list[JsonObject] = []
+        self.pressed: list[tuple[str, str | None]] = []
         self.drafts: list[JsonObject] = []
         self.actions: list[JsonObject] = []
         self.polls: list[int | None] = []
@@ -160,6 +161,11 @@ class TelegramEmulator:
         old, new = ([{"type": "emoji", "emoji": each} for each in given] for given in (before, emoji))
         reacted = {"chat": _chat(chat), "message_id": message_id, "user": user, "date": 1_800_000_010}
         self.give({"message_reaction": reacted | {"old_reaction": old, "new_reaction": new}})
+
+    def press(self, message: JsonObject, data: str, user: JsonObject | None = None) -> None:
+        """Press a button below a message of the bot's."""
+        told = {key: value for key, value in message.items() if key not in ("html", "versions")}
+        self.give({"callback_query": {"id": f"p{self._update_id}", "from": user or person(11), "message": told, "data": data}})
 
     def give(self, update: JsonObject) -> int:
         """Queue an update. Returns its id."""
@@ -240,8 +246,8 @@ class TelegramEmulator:
         if mine.done():
             raise No(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running")
         mine.set_result(None)
-        if "message_reaction" not in arguments.get("allowed_updates", ()):  # left out unless it is asked for
-            self._updates = {number: each for number, each in self._updates.items() if "message_reaction" not in each}
+        unasked = {"message_reaction", "callback_query"}.difference(arguments.get("allowed_updates", ()))
+        self._updates = {number: each for number, each in self._updates.items() if unasked.isdisjoint(each)}
         return [self._updates[number] for number in sorted(self._updates)][: int(arguments.get("limit") or 100)]
 
     def _getMe(self, arguments: JsonObject) -> JsonObject:  # noqa: N802 - the API's name
@@ -282,6 +288,8 @@ class TelegramEmulator:
         }
         if "message_thread_id" in arguments:
             message |= {"message_thread_id": arguments["message_thread_id"], "is_topic_message": True}
+        if "reply_markup" in arguments:
+            message["reply_markup"] = arguments["reply_markup"]
         if reply := arguments.get("reply_parameters"):
             message["reply_to_message"] = {"message_id": reply["message_id"]}
         self.messages.append({**message, "html": arguments["text"] if arguments.get("parse_mode") else None, "versions": [text]})
@@ -295,8 +303,18 @@ class TelegramEmulator:
         if text == message["text"]:
             raise No(400, "Bad Request: message is not modified: specified new message content and reply markup are exactly the same")
         message |= {"text": text, "html": arguments["text"] if arguments.get("parse_mode") else None}
+        message["reply_markup"] = arguments.get("reply_markup")
         message["versions"].append(text)
         return {key: value for key, value in message.items() if key not in ("html", "versions")}
+
+    def _editMessageReplyMarkup(self, arguments: JsonObject) -> JsonObject:  # noqa: N802
+        message = self._standing(arguments)
+        message["reply_markup"] = arguments.get("reply_markup")
+        return {key: value for key, value in message.items() if key not in ("html", "versions")}
+
+    def _answerCallbackQuery(self, arguments: JsonObject) -> bool:  # noqa: N802
+        self.pressed.append((arguments["callback_query_id"], arguments.get("text")))
+        return True
 
     def _deleteMessage(self, arguments: JsonObject) -> bool:  # noqa: N802
         self.messages.remove(self._standing(arguments, "delete"))

@@ -13,12 +13,15 @@ import pytest
 import pytest_asyncio
 from pydantic import SecretStr, ValidationError
 
+from clew.config import Person, TransportSection
 from clew.transport import Address, Attachment, Delivery, Preview, Refused, Retry, Sent, Typing, Unknown
 from clew_transports.telegram.transport import BAD_TOKEN, SECOND_POLLER, WEBHOOK_SET, Settings, TelegramTransport, plugin
 from clew_transports.telegram.updates import READABLE, Place
 from tests.emulators import telegram
 from tests.emulators.telegram import BOT, TOKEN, TelegramEmulator, person
+from tests.integration.engine import calling, engine
 from tests.integration.mqtt_harness import Inbox
+from tests.integration.test_engine_approvals import Ledger
 
 pytestmark = pytest.mark.asyncio
 
@@ -234,6 +237,46 @@ async def test_an_emoji_on_a_message_comes_as_a_reaction_to_it(platform: Telegra
         mine, groups, _ = inbox.rows.values()
         assert (mine.kind, mine.text, mine.reply_to, mine.direct, str(mine.address)) == ("reaction", "👍", "101", True, "telegram:11")
         assert (groups.text, groups.reply_to, groups.direct, str(groups.address)) == ("👎", "55", False, f"telegram:{SUPER}")
+
+
+async def test_a_question_has_buttons_below_its_last_part(platform: TelegramEmulator) -> None:
+    async with connected(platform) as (transport, inbox):
+        await sent(transport, delivery(transport, "May I?\n\n" + "word " * 1200, asks=True))
+        await sent(transport, delivery(transport, "hello"))
+        first, last, plain = platform.messages
+        assert "reply_markup" not in first
+        assert "reply_markup" not in plain
+        (row,) = last["reply_markup"]["inline_keyboard"]
+        assert [button["callback_data"] for button in row] == ["yes", "no", "always"]
+        platform.press(last, "always")
+        await inbox.until(lambda: bool(inbox.rows))
+        (pressed,) = inbox.rows.values()
+        assert (pressed.kind, pressed.text, pressed.reply_to, pressed.sender) == ("reaction", "always", str(last["message_id"]), "11")
+        await platform.until(lambda: bool(platform.pressed) and last["reply_markup"] is None)
+
+
+async def test_a_button_answers_the_question_of_whoever_was_asked(platform: TelegramEmulator, tmp_path: Path) -> None:
+    ledger = Ledger()
+    async with engine(tmp_path, calling(("pay", {"note": "rent"})), tools=[ledger.tool]) as world:
+        section = Settings(token=SecretStr(TOKEN), base_url=platform.url, groups="all")
+        transports = {**world.config.transports, "telegram": TransportSection(kind="telegram", name="telegram", settings=section)}
+        people = {"ada": Person(identities=("telegram:11",)), "bob": Person(identities=("telegram:12",))}
+        world.config = world.config.model_copy(update={"transports": transports, "people": people})
+        async with world.running():
+            platform.say("pay the rent", chat=SUPER, message_thread_id=7, is_topic_message=True)
+            await platform.until(lambda: any("reply_markup" in each for each in platform.messages))
+            (asked,) = platform.messages
+            platform.press(asked, "yes", telegram.person(12, "Bob"))
+            await platform.until(lambda: bool(platform.pressed))
+            assert platform.pressed[0][1] == "This question is closed, or somebody else was asked."
+            assert ledger.done == []
+            platform.press(asked, "yes")
+            await platform.until(lambda: "done" in platform.texts())
+            assert ledger.done == ["rent"]
+            await platform.until(lambda: asked["reply_markup"] is None)
+            platform.press(asked, "no")
+            await platform.until(lambda: len(platform.pressed) == 3)
+            assert platform.pressed[2][1] == "This question is closed, or somebody else was asked."
 
 
 async def test_an_edit_names_what_it_changes(platform: TelegramEmulator) -> None:  # BO-075

@@ -108,7 +108,7 @@ def test_a_plain_emoji_is_an_answer_whatever_its_skin(emoji: str, said: str) -> 
     assert read_reaction(emoji) == said
 
 
-@pytest.mark.parametrize("emoji", ["", "❤", "🎉", "💯", "🤔", "always", "👍 k7qd"])
+@pytest.mark.parametrize("emoji", ["", "❤", "🎉", "💯", "🤔", "👍 k7qd"])
 def test_no_other_emoji_is_one_and_none_means_always(emoji: str) -> None:
     assert read_reaction(emoji) is None
 

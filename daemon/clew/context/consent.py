@@ -70,10 +70,10 @@ def read_answer(text: str) -> Answer | None:
     return None
 
 
-def read_reaction(text: str) -> Literal["yes", "no"] | None:
-    """A reaction that is a plain yes or no; else None. There is none that means always."""
+def read_reaction(text: str) -> Kind | None:
+    """An emoji that is a plain yes or no, or the word of a button; else None. No emoji means always."""
     said = read_answer(text)
-    return said.kind if said is not None and not said.code and said.kind != "always" else None
+    return said.kind if said is not None and not said.code else None
 
 
 def question(calls: Sequence[ToolCall], code: str, lasts: str, behalf: str = "") -> str:

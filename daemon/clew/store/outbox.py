@@ -130,7 +130,10 @@ def claim(db: sqlite3.Connection, transport: str, now: float) -> tuple[Delivery 
         f"  ORDER BY next_at, number LIMIT 1) RETURNING {_COLUMNS}",
         {"transport": transport, "now": now},
     ).fetchone()
-    return _delivery(row) if row else None, next_due(db, transport, now)
+    if row is None:
+        return None, next_due(db, transport, now)
+    asks = db.execute("SELECT 1 FROM approvals WHERE outbox = ? AND state = 'open'", (row[0],)).fetchone()
+    return replace(_delivery(row), asks=asks is not None), next_due(db, transport, now)
 
 
 def next_due(db: sqlite3.Connection, transport: str, now: float) -> float | None:

@@ -18,6 +18,7 @@ from clew.transport import (
     Delivery,
     Gone,
     Host,
+    Inbound,
     Part,
     Preview,
     PreviewRef,
@@ -34,7 +35,7 @@ from clew_transports.pace import Pauses
 from clew_transports.settings import BaseUrl, Groups, Section
 from clew_transports.telegram.api import Api, Refusal
 from clew_transports.telegram.html import LIMIT, rendered, size, visible
-from clew_transports.telegram.updates import CHAT, Bot, Malformed, Place, Reader
+from clew_transports.telegram.updates import CHAT, PRESSED, Bot, Malformed, Place, Reader
 from clew_transports.text import parts
 
 POLL_S = 50.0
@@ -53,7 +54,10 @@ PER_SECOND = 30.0
 """Messages that a bot may send in all (Bots FAQ)."""
 UNEDITABLE = ("message to edit not found", "message can't be edited", "MESSAGE_ID_INVALID")
 """What Telegram says of a message that was deleted meanwhile, or is none of the bot's."""
-UPDATES = ("message", "edited_message", "message_reaction")
+UPDATES = ("message", "edited_message", "message_reaction", "callback_query")
+BUTTONS = (("Yes", "yes"), ("No", "no"), ("Always", "always"))
+"""Below a question: what each says, and what comes back when it is pressed."""
+CLOSED = "This question is closed, or somebody else was asked."
 
 WEBHOOK_SET = "a webhook is set for this bot, and Telegram then answers no polls: call deleteWebhook (docs/transports/telegram.md)"
 SECOND_POLLER = "another program reads this bot's messages with the same token: stop it, or give clew a bot of its own"
@@ -116,6 +120,7 @@ class TelegramTransport:
         self._host: Host | None = None
         self._place = Place()
         self._hints: dict[Address, asyncio.Task[None]] = {}
+        self._presses: set[asyncio.Task[None]] = set()
         self._quiet = Pauses()
         self._waits = Pauses()
         self._drafts = True
@@ -139,9 +144,10 @@ class TelegramTransport:
                     pause = min(2 * pause, LONGEST_PAUSE_S)
             finally:
                 self._host = None
-                for task in self._hints.values():
+                decorating = [*self._hints.values(), *self._presses]
+                for task in decorating:
                     task.cancel()
-                await asyncio.gather(*self._hints.values(), return_exceptions=True)
+                await asyncio.gather(*decorating, return_exceptions=True)
 
     def parts(self, text: str) -> list[Part]:
         return parts(text, LIMIT, "utf16", size)
@@ -224,8 +230,21 @@ class TelegramTransport:
             if inbound:
                 batch.append(inbound)
         if batch or place.moved != self._place.moved:
-            await host.accept(batch, str(place))
+            receipts = await host.accept(batch, str(place))
+            for inbound, receipt in zip(batch, receipts, strict=True):
+                if PRESSED in inbound.context:
+                    task = asyncio.create_task(self._answer(inbound, taken=receipt.status == "stored"), name=f"{self._name}.press")
+                    self._presses.add(task)
+                    task.add_done_callback(self._presses.discard)
         self._place = place
+
+    async def _answer(self, pressed: Inbound, *, taken: bool) -> None:
+        """Tell Telegram that a press was seen, and take the buttons away from what was answered."""
+        said = {} if taken else {"text": CLOSED}
+        with contextlib.suppress(Refusal, Unreached, Unanswered):
+            await self._api.call("answerCallbackQuery", {"callback_query_id": pressed.context[PRESSED], **said}, HINT_S)
+        if taken:
+            await self._hint(pressed.address, "editMessageReplyMarkup", {"message_id": int(pressed.reply_to or 0)})
 
     # Replies out -------------------------------------------------------------------------------------------------
 
@@ -282,6 +301,8 @@ class TelegramTransport:
 
     async def _send(self, delivery: Delivery, words: dict[str, str]) -> dict[str, Any]:
         arguments = self._to(delivery.address) | words | {"link_preview_options": {"is_disabled": True}}
+        if delivery.asks and delivery.sent == len(delivery.parts) - 1:
+            arguments["reply_markup"] = {"inline_keyboard": [[{"text": text, "callback_data": data} for text, data in BUTTONS]]}
         if delivery.preview_ref and delivery.sent == 0:
             return await self._edited(delivery.preview_ref, arguments)
         in_group, asked = delivery.address.chat.startswith("-"), delivery.in_reply_to

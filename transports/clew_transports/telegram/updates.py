@@ -9,6 +9,8 @@ from typing import Any, Self
 from clew.transport import Address, Attachment, Inbound
 from clew_transports.settings import Groups
 
+PRESSED = "pressed"
+"""Key of `Inbound.context`: the id of the press of a button, which is to be answered."""
 CHAT = "chat"
 """Key of `Inbound.context`: the chat's own id at the time, by which its message ids are to be understood."""
 
@@ -105,6 +107,8 @@ class Reader:
             place = replace(place, bot=self.bot.id, next=following)
             if reacted := update.get("message_reaction"):
                 return self._reaction(reacted, place, following - 1), place
+            if pressed := update.get("callback_query"):
+                return self._pressed(pressed, place), place
             edited = update.get("edited_message")
             message = edited or update.get("message")
             if not message:
@@ -135,6 +139,23 @@ class Reader:
             kind="reaction",
             reply_to=str(number),
             sent_at=float(reacted["date"]),
+        )
+
+    def _pressed(self, pressed: Mapping[str, Any], place: Place) -> Inbound | None:
+        """A button below a message of the bot's that somebody presses."""
+        message = pressed.get("message")
+        if not message or "data" not in pressed:
+            return None
+        chat, number = int(message["chat"]["id"]), int(message["message_id"])
+        return Inbound(
+            external_id=f"{self.name}/{self.bot.id}/{chat}/{number}/b{pressed['id']}",
+            address=Address(self.name, place.home(chat)),
+            sender=str(int(pressed["from"]["id"])),
+            text=str(pressed["data"])[:64],
+            direct=message["chat"]["type"] == "private",
+            kind="reaction",
+            reply_to=str(number),
+            context={PRESSED: str(pressed["id"])},
         )
 
     def _message(self, message: Mapping[str, Any], place: Place, edit: str) -> Inbound | None:
