@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -14,12 +14,13 @@ from clew.clock import Time
 from clew.commands import CONTROL
 from clew.config import Limits
 from clew.context.consent import QUESTION_CODE, Answer, read_answer, read_reaction
+from clew.context.loops import IN_A_ROW, REST
 from clew.context.sniffing import UNKNOWN
 from clew.context.text import clean
 from clew.metrics import Metrics
 from clew.store import Asked, Given, Sender, Verdict
 from clew.store.sqlite import SqliteStore
-from clew.transport import Attachment, Inbound, Receipt
+from clew.transport import Address, Attachment, Inbound, Receipt
 
 log = structlog.get_logger()
 
@@ -35,11 +36,18 @@ MOST_FILES, LONGEST_NAME = 32, 200
 """Files of one message, and characters of a file's name."""
 WAITING_LINES = 500
 """Lines of a group that may wait for a turn of it to end, where they are kept; those beyond it are not."""
+LOOPS, RESTS = "its sender answers as no person does", "its sender is left alone for a while"
+LOOPING = (
+    "{} at {} answers me within moments or in my own words, {} times in a row. That looks like a bot, or like my own messages coming back."
+    " I do not answer there for {} minutes, then try again. If it is a bot, take it out of the chat or out of `people`."
+)
 UNASKED = "it answers no question"
 """Why a reaction is let pass."""
 _TYPE = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,100}", re.IGNORECASE)
 
 Report = Callable[[bool, str], None]
+Warn = Callable[[str, str, Address | None], Awaitable[None]]
+"""Tells the owner something once: (key, text, where it was said already)."""
 
 
 def access_line(unknown: Unknown) -> str:
@@ -61,6 +69,8 @@ def decider(unknown: Unknown, limits: Limits, code: Callable[[], str]) -> Callab
             return _aside(item, sender, unknown, limits)
         if sender.person is None and unknown != "allow":
             return _stranger(sender, unknown, code)
+        if sender.loop and first_word(item.text) not in CONTROL:
+            return Verdict(refused=LOOPS if sender.loop == "begins" else RESTS)
         if item.refused:
             return _refusal(item.refused, "changed")
         return _known(item, sender, limits)
@@ -203,8 +213,10 @@ class Door:
         bus: Bus,
         instant: bool,
         folder: Path,
+        warn: Warn | None = None,
     ) -> None:
         self._transport = transport
+        self._warn = warn
         self._bus = bus
         self._instant = instant
         self._folder = folder
@@ -220,6 +232,9 @@ class Door:
         receipts, verdicts = await self._store.accept(self._transport, items, cursor, self._time.wall(), self._decide, self._instant)
         for item, receipt, verdict in zip(items, receipts, verdicts, strict=True):
             self._tell(item, receipt, verdict)
+            if verdict.refused == LOOPS and self._warn is not None:
+                said = LOOPING.format(item.identity, item.address, IN_A_ROW, round(REST / 60))
+                await self._warn(f"loop/{item.address}/{item.sender}", said, None)
             if self._instant:
                 self._bus.publish(item.address, Replied(""))
         return receipts
@@ -243,7 +258,9 @@ class Door:
         if receipt.reason == UNASKED or (receipt.status == "refused" and item.kind != "message"):
             return
         logger = log.bind(transport=self._transport, address=str(item.address))
-        if receipt.status == "duplicate":
+        if receipt.reason in (LOOPS, RESTS):
+            logger.warning("inbox.parked", identity=item.identity, reason=receipt.reason)
+        elif receipt.status == "duplicate":
             logger.info("inbox.duplicate", id=item.external_id)
         elif verdict.pair or receipt.reason == "unknown sender":
             logger.warning("access.denied", identity=item.identity, pairing=bool(verdict.pair))

@@ -367,6 +367,7 @@ class Service:
             self.bus,
             instant,
             data_dir.made(self.config.data_dir) / "transports",
+            self.owner.warn,
         )
 
     def _stop_turn(self, turn: str) -> None:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from clew.clock import new_id
-from clew.store import Decide, Person, Reply, Sender, Verdict, approvals, deletions, edits, outbox, people
+from clew.store import Decide, Person, Reply, Sender, Verdict, approvals, deletions, edits, loops, outbox, people
 from clew.store.files import verbs as files
 from clew.transport import Inbound, Part, Receipt
 
@@ -59,7 +59,7 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, i
     if sender.person is not None:
         item = edits.applied(db, item, sender.person)
     verdict = decide(item, sender)
-    if verdict.refused and item.kind != "message":
+    if verdict.refused and (item.kind != "message" or sender.loop):
         return Receipt(item.external_id, "refused", verdict.refused), verdict  # nobody waits for it, and it is kept nowhere
     stored_id = _stored_id(item, verdict)
     if stored_id != item.external_id and db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (stored_id,)).fetchone():
@@ -137,6 +137,7 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
         running=running[0] if running else None,
         asked=approvals.asked_at(db, chat_id, found[0], now) if found else (),
         lines=lines,
+        loop=loops.seen(db, item, chat_id, found[0] if found else None, now),
     )
 
 

@@ -26,7 +26,7 @@ class Sender:
 
     request: state of their access request, if they made one. queued: messages of this chat that wait; lines: those that are only kept.
     new_requests: open requests. running: the turn that runs in this chat, if one does. asked: questions that may be answered by what
-    they say here.
+    they say here. loop: they answer as no person does, and are left alone for it.
     """
 
     person: str | None
@@ -37,6 +37,7 @@ class Sender:
     running: str | None
     asked: "tuple[Asked, ...]" = ()
     lines: int = 0
+    loop: Literal["", "begins", "goes on"] = ""
 
 
 InboxKind = Literal["message", "command", "control", "answer", "edit", "delete", "notice", "job"]

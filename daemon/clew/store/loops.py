@@ -1,0 +1,55 @@
+"""Loops: how often somebody has answered in a chat as no person does, and until when they are left alone for it."""
+
+import sqlite3
+from typing import Literal
+
+from clew.context.loops import IN_A_ROW, REST, Spoken, is_mechanical
+from clew.store.damage import readable
+from clew.transport import Inbound
+
+RECENT = 5
+"""Replies of a chat that are compared with what comes in."""
+
+Loop = Literal["", "begins", "goes on"]
+
+
+def seen(db: sqlite3.Connection, item: Inbound, chat: int | None, person: str | None, now: float) -> Loop:
+    """Whether this message is one too many of a loop; it is counted."""
+    if chat is None or person is None or item.kind != "message":
+        return ""
+    row = db.execute("SELECT length, rests_until FROM loops WHERE chat = ? AND person = ?", (chat, person)).fetchone()
+    length, rests_until = row or (0, 0.0)
+    if now < rests_until <= now + REST:
+        return "goes on"
+    if rests_until:
+        length = 0
+    if not is_mechanical(item.text, _before(db, item, person), _replies(db, item), now, direct=item.direct):
+        if row:
+            db.execute("DELETE FROM loops WHERE chat = ? AND person = ?", (chat, person))
+        return ""
+    ends = length + 1 > IN_A_ROW
+    db.execute(
+        "INSERT INTO loops (chat, person, length, rests_until) VALUES (?, ?, ?, ?) ON CONFLICT (chat, person) DO UPDATE"
+        " SET length = excluded.length, rests_until = excluded.rests_until",
+        (chat, person, length + 1, now + REST if ends else 0.0),
+    )
+    return "begins" if ends else ""
+
+
+def _before(db: sqlite3.Connection, item: Inbound, person: str) -> str:
+    """What somebody said last in a chat."""
+    row = db.execute(
+        "SELECT text FROM (SELECT i.text, i.person FROM timeline AS t JOIN inbox AS i ON i.id = t.inbox WHERE t.address = ?"
+        " ORDER BY t.seq DESC LIMIT ?) WHERE person = ? LIMIT 1",
+        (str(item.address), RECENT, person),
+    ).fetchone()
+    return row[0] if row else ""
+
+
+def _replies(db: sqlite3.Connection, item: Inbound) -> list[Spoken]:
+    """The newest of what clew said in a chat, each part by itself."""
+    rows = db.execute(
+        "SELECT text, parts, settled FROM outbox WHERE address = ? AND state IN ('sending', 'sent') ORDER BY number DESC LIMIT ?",
+        (str(item.address), RECENT),
+    )
+    return [Spoken(part, settled) for text, parts, settled in rows.fetchall() for part in dict.fromkeys([text, *readable(parts, [text])])]
