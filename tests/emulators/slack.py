@@ -23,7 +23,7 @@ from tests.emulators.telegram import Fault
 BOT_TOKEN, APP_TOKEN, SECRET = "xoxb-1-the-bot", "xapp-1-the-app", "8f742231b10e8888abcd99yyyzzz85a5"
 TEAM, BOT, BOT_ID = "T0WORK", "U0CLEW", "B0CLEW"
 MENTION = f"<@{BOT}>"
-LIMIT = 4000
+LIMIT, BURST = 4000, 3.0
 SCOPES = frozenset(
     {"chat:write", "app_mentions:read", "users:read", "files:read", "reactions:read"}
     | {f"{kind}:{what}" for kind in ("im", "mpim", "channels", "groups") for what in ("history", "read")}
@@ -90,6 +90,7 @@ class SlackEmulator:
         self._waiting: dict[str, JsonObject] = {}
         self._out: dict[str, web.WebSocketResponse] = {}
         self._tickets: set[str] = set()
+        self._credit: dict[str, tuple[float, float]] = {}
         self._ts = int(time.time()) * 1_000_000
         self._changed = asyncio.Event()
         self._runner: web.AppRunner | None = None
@@ -333,6 +334,7 @@ class SlackEmulator:
         channel = arguments["channel"]
         if channel not in self.members:
             raise No("not_in_channel" if channel in self.history else "channel_not_found")
+        self._spend(channel)
         message = self._said(arguments)
         if thread := arguments.get("thread_ts"):
             root = self._message(channel, thread, "thread_not_found")
@@ -343,6 +345,15 @@ class SlackEmulator:
         if self.echoes:
             self.again(channel, message["ts"])
         return {"channel": channel, "ts": message["ts"], "message": message}
+
+    def _spend(self, channel: str) -> None:
+        """One message a second in a channel, and short bursts."""
+        now = time.monotonic()
+        credit, at = self._credit.get(channel, (BURST, now))
+        credit = min(credit + now - at, BURST)
+        if credit < 1:
+            raise No("ratelimited", 429, {"Retry-After": "1"})
+        self._credit[channel] = (credit - 1, now)
 
     def _chat_update(self, arguments: JsonObject) -> JsonObject:
         self._may("chat:write")

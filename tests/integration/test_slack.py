@@ -41,8 +41,10 @@ def settings(platform: SlackEmulator, **more: Any) -> Settings:
 
 
 @contextlib.asynccontextmanager
-async def running(platform: SlackEmulator, inbox: Inbox, *, answer_s: float = 20.0, **more: Any) -> AsyncIterator[SlackTransport]:
-    transport = SlackTransport("slack", settings(platform, **more), first_pause=0.02, answer_s=answer_s)
+async def running(
+    platform: SlackEmulator, inbox: Inbox, *, answer_s: float = 20.0, first_pause: float = 0.02, **more: Any
+) -> AsyncIterator[SlackTransport]:
+    transport = SlackTransport("slack", settings(platform, **more), first_pause=first_pause, answer_s=answer_s)
     task = asyncio.create_task(transport.run(inbox))
     try:
         yield transport
@@ -110,8 +112,11 @@ async def test_a_message_under_any_number_of_event_ids_is_one(platform: SlackEmu
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
-async def test_a_socket_that_is_to_go_is_replaced_before_it_does(platform: SlackEmulator, reason: str) -> None:
-    async with connected(platform) as (_, inbox):
+async def test_a_socket_that_is_to_go_is_replaced_before_it_does(
+    platform: SlackEmulator, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sockets, "STEADY_S", 0.0)
+    async with connected(platform, first_pause=3600.0) as (_, inbox):  # at once, not after a pause
         await platform.until(lambda: len(platform.sockets) == 1)
         await platform.warn(reason)
         await platform.until(lambda: len(platform.sockets) == 2)
@@ -360,6 +365,18 @@ async def test_what_was_said_while_clew_was_away_is_read_in_order(platform: Slac
         assert "from somebody new" in inbox.texts
 
 
+async def test_what_came_late_is_found_behind_what_was_stored_before_it(platform: SlackEmulator) -> None:  # P42
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: inbox.texts == ["one"])
+        platform.say("two, which Slack was to offer again", told=False)
+        platform.say("three", channel="D0BOB")
+        await inbox.until(lambda: inbox.texts == ["one", "three"])
+    async with connected(platform, inbox):
+        await inbox.until(lambda: "two, which Slack was to offer again" in inbox.texts)
+        assert len(inbox.texts) == 3
+
+
 async def test_a_history_that_has_to_wait_is_read_all_the_same(platform: SlackEmulator) -> None:  # BO-064
     async with connected(platform) as (_, inbox):
         platform.say("one")
@@ -421,13 +438,13 @@ async def test_a_first_start_reads_no_old_history(platform: SlackEmulator) -> No
 
 
 async def test_a_reply_is_rendered_and_split_by_what_slack_counts(platform: SlackEmulator) -> None:  # P43, BO-055, BO-061
-    code = "\n".join(f"print({number})  # <&>" for number in range(200))
+    code = "\n".join(f"print({number})  # <&>" for number in range(400))
     text = f"**Look** [here](https://e.org/?a=1&b=<2>):\n\n```python\n{code}\n```\n\n- א שלום\n> said *he*\n\n" + "&<>😀 " * 500
     async with connected(platform) as (transport, _):
         whole = await sent(transport, delivery(transport, text))
-        assert len(platform.messages) == len(whole.parts) > 2
+        assert len(platform.messages) == len(whole.parts) > 5  # more than Slack takes at once
         said = "".join(each["shown"] for each in platform.messages)
-        for number in range(200):
+        for number in range(400):
             assert said.count(f"print({number})  # <&>") == 1
         assert said.count("&<>😀") == 500
         assert platform.messages[0]["text"].startswith("*Look* <https://e.org/?a=1&amp;b=%3C2%3E|here>:")
@@ -578,8 +595,9 @@ async def test_files_come_with_their_bytes(platform: SlackEmulator) -> None:
 
 async def test_wrong_tokens_are_told_without_them(platform: SlackEmulator) -> None:
     for key, words in (("bot_token", BAD_BOT), ("app_token", BAD_APP)):
-        inbox, more = Inbox(), {key: SecretStr(f"{'xoxb' if key == 'bot_token' else 'xapp'}-wrong")}
-        async with running(platform, inbox, answer_s=20.0, **more):
+        inbox = Inbox()
+        more: dict[str, Any] = {key: SecretStr(f"{'xoxb' if key == 'bot_token' else 'xapp'}-wrong")}
+        async with running(platform, inbox, **more):
             await inbox.until(lambda inbox=inbox: bool(inbox.reports))  # type: ignore[misc]
         assert inbox.reports[0][1].startswith(words)
         assert not any("wrong" in detail for _, detail in inbox.reports)

@@ -148,6 +148,8 @@ def test_what_is_signed_is_taken_if_it_is_json(body: bytes, age: int) -> None:
 @given(markdown)
 @example("<!channel> <@U1> [<!here>](https://e.org) `<!here>` <https://e.org/<!here>>")
 @example("[a|b](https://e.org/a|b>c)")
+@example("``a`b`````python\n")
+@example("**bold**```python\n")
 def test_any_markdown_is_mrkdwn_that_calls_nobody(text: str) -> None:  # BO-062, BO-125
     written = rendered(text)
     shown(written)

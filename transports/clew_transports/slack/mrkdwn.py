@@ -93,7 +93,7 @@ def _fenced(text: str) -> str:
 
 def _literal(text: str) -> str:
     """`text` escaped. Three ticks of its own, which would begin or end a block of code, are parted."""
-    return escaped(text).replace("```", f"`{_GAP}`{_GAP}`")
+    return re.sub("`{3,}", lambda found: _GAP.join(found[0]), escaped(text))
 
 
 def _words(runs: Sequence[Run]) -> str:
@@ -101,7 +101,8 @@ def _words(runs: Sequence[Run]) -> str:
     text, was_marked = "", False
     for link, group in by_link(runs):
         for piece, marked in [(_link(link, group), False)] if link else [_styled(run) for run in group]:
-            if (marked or was_marked) and _sticks(text[-1:]) and _sticks(piece[:1]):
+            ticks = text.endswith("`") and piece.startswith("`")  # three of them would begin a block of code
+            if ticks or ((marked or was_marked) and _sticks(text[-1:]) and _sticks(piece[:1])):
                 text += _GAP
             text, was_marked = text + piece, marked
     return text

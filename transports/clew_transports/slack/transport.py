@@ -263,8 +263,6 @@ class SlackTransport:
             raise Gone(str(refusal)) from None
         if refusal.retry_after is not None:
             self._pace.pause(delivery.address.chat, asyncio.get_running_loop().time() + refusal.retry_after)
-        if refusal.error in HALF_DONE and refusal.method != POST:
-            raise Retry(str(refusal)) from None
         if refusal.error in HALF_DONE:
             try:
                 found = await self.find(delivery)
