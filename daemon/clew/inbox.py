@@ -286,11 +286,11 @@ def _cleaned(item: Inbound) -> Inbound:
         sender_name=" ".join(clean(item.sender_name).split())[:200],
         client_id=clean(item.client_id),
         external_id=clean(item.external_id),
-        attachments=tuple(map(_named, item.attachments)),
+        attachments=tuple(map(named, item.attachments)),
     )
 
 
-def _named(file: Attachment) -> Attachment:
+def named(file: Attachment) -> Attachment:
     """A file by a name in one line, without a path, and a type that is one."""
     name = " ".join(clean(file.name).replace("\\", "/").rpartition("/")[2].split())[:LONGEST_NAME]
     mime = file.mime.partition(";")[0].strip().lower()

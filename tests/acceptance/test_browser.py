@@ -19,6 +19,7 @@ from tests.acceptance import stamp
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo, say
 from tests.emulators.server import Answer, Fault, JsonObject, Reply, Stall
+from tests.pictures import png
 from tests.servers import find_program, free_port
 
 pytestmark = pytest.mark.browser
@@ -236,6 +237,51 @@ async def test_a_reply_that_says_that_there_is_none_is_marked(daemon: Daemon, co
     await expect(page.locator(".assistant.unanswered")).to_have_count(1)
 
 
+GIVEN = """(element, [kind, bytes]) => {
+    const data = new DataTransfer();
+    data.items.add(new File([new Uint8Array(bytes)], "other.png", { type: "image/png" }));
+    const event = kind === "drop" ? new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true })
+        : new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+    element.dispatchEvent(event);
+}"""
+
+
+@pytest.mark.asyncio
+async def test_photos_are_chosen_dropped_pasted_sent_and_shown(
+    daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator
+) -> None:  # P47
+    page = await open_page(context, daemon)
+    await page.locator("#file").set_input_files({"name": "photo.png", "mimeType": "image/png", "buffer": png()})
+    for count, kind in ((2, "drop"), (3, "paste")):
+        await page.locator("#text").evaluate(GIVEN, [kind, list(png(grey=count))])
+        await expect(page.locator(".chosen li:not(.busy)")).to_have_count(count)
+    await page.locator(".chosen li:last-child button").click()
+    await expect(page.locator(".chosen li")).to_have_count(2)
+    await say_on(page, "")
+    await expect(page.locator(".assistant .prose")).to_have_count(1)
+    await expect(page.locator(".chosen")).to_be_hidden()
+    for _ in range(2):
+        pictures = page.locator(".entry.user .file img")
+        await expect(pictures).to_have_count(2)
+        await expect(pictures.first).to_have_js_property("naturalWidth", 64)
+        await expect(page.locator(".entry.user .bubble")).to_be_hidden()
+        await page.reload()
+        await connected(page)
+    (body,) = [record.body for record in emulator.calls]
+    assert [part["type"] for part in body["messages"][-1]["content"]] == ["text", "image_url", "image_url"]
+
+
+@pytest.mark.asyncio
+async def test_a_file_that_is_too_large_is_said_and_not_uploaded(
+    tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext
+) -> None:  # P47
+    async with daemon_in(tmp_path, emulator.base_url, limits={"attachment_bytes": 1000}) as daemon:
+        page = await open_page(context, daemon)
+        await page.locator("#file").set_input_files({"name": "a.bin", "mimeType": "", "buffer": bytes(1001)})
+        await expect(page.locator("#notice")).to_contain_text("a.bin is too large")
+        await expect(page.locator("#send")).to_be_disabled()
+
+
 @pytest.mark.asyncio
 async def test_words_of_a_model_stay_words(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
     emulator.script = lambda body: say(ATTACK)
@@ -403,6 +449,7 @@ async def test_a_question_is_answered_by_a_button(tmp_path: Path, browser: Brows
     async with OpenAIEmulator(script=sealing) as model, daemon_in(tmp_path, model.base_url, environment=environment) as daemon:
         page = await browser.new_page()
         await page.goto(daemon.url)
+        await connected(page)
         for button, outcome in (("No", "Then: "), ("Yes", "stamped letter")):
             await page.locator("#text").fill("seal the letter")
             await page.keyboard.press("Enter")

@@ -18,7 +18,17 @@ def frame(**fields: object) -> str:
 
 
 def test_a_message_is_taken_as_it_was_written() -> None:
-    assert parse(frame(id="a-1", text="  Grüße\n東京  "), LIMIT) == ("a-1", "  Grüße\n東京  ")
+    assert parse(frame(id="a-1", text="  Grüße\n東京  "), LIMIT) == ("a-1", "  Grüße\n東京  ", ())
+
+
+def test_files_may_stand_without_words() -> None:  # P47
+    assert parse(frame(text="", attachments=["ox4zo25uhtui"]), LIMIT) == ("1", "", ("ox4zo25uhtui",))
+
+
+@pytest.mark.parametrize("uploads", [None, "a", {}, [1], ["../../etc"], ["OX4ZO25UHTUI"], ["ox4zo25uhtui"] * 17, ["\ud800" * 12]])
+def test_what_is_no_list_of_uploads_is_refused(uploads: object) -> None:
+    with pytest.raises(Unusable, match="at most 16 ids of uploads"):
+        parse(frame(attachments=uploads), LIMIT)
 
 
 @pytest.mark.parametrize("text", ["", "hi", "[]", "null", '{"type": 1}', '{"type":"typing"}', "{" * 100_000, "[" * 100_000, "NaN"])

@@ -6,7 +6,7 @@ from clew.store.records.jobs import Job, JobEffect
 from clew.store.records.people import AccessRequest, Decide, InboxKind, Person, PersonRole, Sender, Verdict
 from clew.store.records.replies import Reply, Settlement
 from clew.store.records.search import Ask, Found, Quote, Recalled, RecalledFor, Scope
-from clew.store.records.sessions import Said, SessionRow
+from clew.store.records.sessions import Said, Sent, SessionRow
 from clew.store.records.turns import SAFE_ATTEMPTS, Boundary, Claim, Effect, Item, LeaseLost, NewMessage, Outcome, Room, Step
 from clew.store.records.window import Compaction, Pin, PromptState, Ratios, Reader, ViewRows
 
@@ -48,6 +48,7 @@ __all__ = [
     "Said",
     "Scope",
     "Sender",
+    "Sent",
     "SessionRow",
     "Settlement",
     "StandingYes",

@@ -8,7 +8,7 @@ from typing import Any
 from clew.context.consent import QUESTION_CODE
 from clew.errors import NotFound, UsageError
 from clew.messages import blocks_to_json, readable_blocks
-from clew.store import Said, SessionRow, accept, compactions, transcript, turns
+from clew.store import Said, Sent, SessionRow, accept, compactions, transcript, turns
 from clew.store.damage import readable
 from clew.store.imports import FORMAT
 from clew.transport import Inbound
@@ -138,7 +138,10 @@ def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, new
         "SELECT t.seq, coalesce(o.id, i.client_id), CASE WHEN o.id IS NULL THEN 'user' ELSE 'assistant' END, coalesce(o.text, i.text),"
         " coalesce(o.created, i.received), coalesce(i.sender_name, ''), coalesce(o.in_reply_to, ''), coalesce(o.answers, '[]'),"
         " coalesce(turns.state = 'failed', 0),"
-        " coalesce((SELECT asking FROM approvals WHERE approvals.outbox = o.id AND approvals.state = 'open' LIMIT 1), '')"
+        " coalesce((SELECT asking FROM approvals WHERE approvals.outbox = o.id AND approvals.state = 'open' LIMIT 1), ''),"
+        " (SELECT json_group_array(json_array(id, name, mime, size)) FROM (SELECT id, name, size,"
+        "  CASE WHEN json_valid(file) THEN file ->> '$[0].mime' ELSE mime END AS mime FROM attachments WHERE inbox = i.id AND hash != ''"
+        "  ORDER BY number))"
         " FROM timeline AS t LEFT JOIN inbox AS i ON i.id = t.inbox"
         " LEFT JOIN outbox AS o ON o.number = t.outbox LEFT JOIN turns ON turns.id = o.turn"
         f" WHERE t.address = ? AND t.seq > ? ORDER BY t.seq {'DESC' if newest else 'ASC'} LIMIT ?",
@@ -149,9 +152,21 @@ def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, new
 
 
 def _said(
-    seq: int, identifier: str, role: Any, text: str, at: float, name: str, in_reply_to: str, answers: str, failed: int, asking: str
+    seq: int,
+    identifier: str,
+    role: Any,
+    text: str,
+    at: float,
+    name: str,
+    in_reply_to: str,
+    answers: str,
+    failed: int,
+    asking: str,
+    sent: str,
 ) -> Said:
-    return Said(seq, identifier, role, text, at, name, in_reply_to, tuple(readable(answers, [])), bool(failed), asking[:QUESTION_CODE])
+    files = tuple(Sent(*each) for each in json.loads(sent))
+    known: tuple[str, ...] = tuple(readable(answers, []))
+    return Said(seq, identifier, role, text, at, name, in_reply_to, known, bool(failed), asking[:QUESTION_CODE], files)
 
 
 TOLD = 200

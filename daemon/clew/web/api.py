@@ -303,7 +303,7 @@ class Api:
             found = await self._preceding(address, query.before or 2**63 - 1, query.limit + 1)
             page = found[-query.limit :]
         # Of a deleted message the place remains, without its words.
-        return {"messages": [said for said in page if said.text], "more": len(found) > query.limit}
+        return {"messages": [said for said in page if said.text or said.files], "more": len(found) > query.limit}
 
     async def _preceding(self, address: str, before: int, wanted: int) -> list[Said]:
         """The newest `wanted` lines in front of `before`, found by looking further and further back from the end."""

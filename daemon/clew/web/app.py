@@ -12,6 +12,7 @@ from clew.service import Service
 from clew.web.api import Api
 from clew.web.auth import COOKIE, LOGIN_SECONDS, Door, unknown_caller
 from clew.web.chat import ChatSockets
+from clew.web.files import Files
 from clew.web.wire import Problem, answer, problem_of, read_model
 
 STATIC = Path(__file__).parent / "static"
@@ -56,6 +57,7 @@ def build(service: Service) -> web.Application:
     app.on_shutdown.append(lambda _: sockets.close())
     if "web" in service.transports:
         Page(service, door).mount(app)
+        Files(service, door).mount(app)
     return app
 
 
@@ -125,6 +127,7 @@ class Page:
                 "login": self._door.caller(request) is None,
                 "logged_in": self._door.token_needed,
                 "message_bytes": self._service.config.limits.message_bytes,
+                "attachment_bytes": self._service.config.limits.attachment_bytes,
             }
         )
 

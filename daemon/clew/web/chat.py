@@ -7,8 +7,10 @@ arriving: whoever comes back with `after` gets what was missed.
 import asyncio
 import contextlib
 import json
+import re
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import structlog
@@ -18,7 +20,8 @@ from clew.bus import LiveEvent, Replied, Subscription
 from clew.errors import ClewError
 from clew.service import Service
 from clew.store import Said
-from clew.transport import Address, Inbound, Preview, Typing
+from clew.store.files import UPLOAD, Kept
+from clew.transport import Address, Attachment, Inbound, Preview, Typing
 from clew.web.auth import Door, unknown_caller
 from clew.web.transport import CHAT
 from clew.web.wire import Problem
@@ -35,7 +38,11 @@ SOCKETS = 256
 REMEMBERED = 1000
 """Ids that a socket remembers, of its own messages and of answered ones."""
 ID_CHARS = 128
+MOST_UPLOADS = 16
+"""Files of one message."""
 
+
+_FILE_ID = re.compile("[a-z2-7]{12}")
 
 log = structlog.get_logger()
 
@@ -63,13 +70,18 @@ class Recent:
         return identifier in self._ids
 
 
+def is_file_id(value: object) -> bool:
+    """Whether it looks like the id of a file."""
+    return isinstance(value, str) and _FILE_ID.fullmatch(value) is not None
+
+
 def frame_limit(message_bytes: int) -> int:
     """The longest frame: JSON may write each byte of a text in six."""
     return 6 * message_bytes + 4096
 
 
-def parse(frame: str, message_bytes: int) -> tuple[str, str]:
-    """The id and text of a client's frame. Raises Unusable."""
+def parse(frame: str, message_bytes: int) -> tuple[str, str, tuple[str, ...]]:
+    """The id, the text and the ids of the uploads of a client's frame. Raises Unusable."""
     try:
         value = json.loads(frame)
     except (ValueError, RecursionError):
@@ -79,7 +91,10 @@ def parse(frame: str, message_bytes: int) -> tuple[str, str]:
     identifier, text = value.get("id"), value.get("text")
     if not (isinstance(identifier, str) and 0 < len(identifier) <= ID_CHARS and identifier.isprintable()):
         raise Unusable(f"id must be a text of 1 to {ID_CHARS} characters.")
-    if not isinstance(text, str) or not text.strip():
+    uploads = value.get("attachments", [])
+    if not isinstance(uploads, list) or len(uploads) > MOST_UPLOADS or not all(map(is_file_id, uploads)):
+        raise Unusable(f"attachments must be a list of at most {MOST_UPLOADS} ids of uploads.", identifier)
+    if not isinstance(text, str) or not (text.strip() or uploads):
         raise Unusable("The message is empty.", identifier)
     try:
         size = len(text.encode())
@@ -87,13 +102,13 @@ def parse(frame: str, message_bytes: int) -> tuple[str, str]:
         raise Unusable("The message holds half a character, which is not valid Unicode.", identifier) from None
     if size > message_bytes:
         raise Unusable(f"The message is too long: {size} bytes, and at most {message_bytes} are taken.", identifier)
-    return identifier, text
+    return identifier, text, tuple(uploads)
 
 
 def line(said: Said) -> dict[str, Any]:
     """A line of a timeline as clients see it. `at`: seconds since the epoch, UTC. failed: only where a reply says that there is none.
 
-    question: only where it asks for a yes and is open; the code that an answer names it by.
+    question: only where it asks for a yes and is open; the code that an answer names it by. attachments: only where files came with it.
     """
     return (
         {
@@ -108,7 +123,14 @@ def line(said: Said) -> dict[str, Any]:
         }
         | ({"failed": True} if said.failed else {})
         | ({"question": said.question} if said.question else {})
+        | ({"attachments": [asdict(each) for each in said.files]} if said.files else {})
     )
+
+
+def _attachment(upload: str, kept: Kept | None) -> Attachment:
+    """An upload as a file of a message. One that is not there (any more) is one all the same: the message may have been stored before."""
+    name, mime, size = (kept.name, kept.mime, kept.size) if kept else ("file", "", 0)
+    return Attachment(name, mime, size, f"{UPLOAD}{upload}")
 
 
 class ChatSocket:
@@ -158,8 +180,8 @@ class ChatSocket:
 
     async def _take(self, frame: str) -> None:
         try:
-            identifier, text = parse(frame, self._service.config.limits.message_bytes)
-            await self._store(identifier, text)
+            identifier, text, uploads = parse(frame, self._service.config.limits.message_bytes)
+            await self._store(identifier, text, uploads)
         except Unusable as error:
             await self._send({"type": "error", "text": str(error)} | ({"id": error.id} if error.id else {}))
         except ClewError as error:
@@ -168,8 +190,9 @@ class ChatSocket:
             await self._send({"type": "error", "text": error.told})
             await self._ws.close(code=WSCloseCode.TRY_AGAIN_LATER)
 
-    async def _store(self, identifier: str, text: str) -> None:
+    async def _store(self, identifier: str, text: str, uploads: tuple[str, ...]) -> None:
         address = self._address
+        known = {each.id: each for each in await self._service.store.files.uploaded(str(address), uploads)} if uploads else {}
         self._own.add(identifier)
         arrival = Inbound(
             external_id=f"{address.transport}/{address.chat}/{identifier}",
@@ -177,6 +200,7 @@ class ChatSocket:
             sender=self._sender,
             text=text,
             client_id=identifier,
+            attachments=tuple(_attachment(each, known.get(each)) for each in uploads),
         )
         (receipt,) = await self._service.host(address.transport).accept([arrival])
         if receipt.status == "refused":
@@ -242,7 +266,7 @@ class ChatSocket:
         for identifier in (said.in_reply_to, *said.answers):
             if identifier:
                 self._answered.add(identifier)
-        deleted = not said.text
+        deleted = not (said.text or said.files)
         if not deleted and not (said.role == "user" and said.id in self._own):
             await self._send(line(said))
 

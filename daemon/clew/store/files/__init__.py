@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+UPLOAD = "upload:"
+"""What the ref of a file begins with that was uploaded before its message: its id follows."""
+
 State = Literal["waiting", "fetched", "ready", "failed", "left", "uploaded"]
 """waiting: to be fetched; fetched: its bytes are stored, and are to be read; ready, failed: its message may be taken up, with it or
 without; left: nobody fetches it; uploaded: nobody has sent it with a message yet."""

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from clew.clock import new_id
-from clew.messages import Block, File, Text, blocks_from_json, blocks_to_json
-from clew.store.files import Kept, Waiting
+from clew.messages import Block, File, Text, blocks_to_json, readable_blocks
+from clew.store.files import UPLOAD, Kept, Waiting
 from clew.transport import Attachment
 
 OPEN = "state IN ('waiting', 'fetched')"
@@ -25,6 +25,8 @@ def put(
 ) -> None:
     """Note the files of an arrival. wanted: they are to be fetched. said: there are words beside them."""
     for each in attachments:
+        if wanted and _was_uploaded(db, inbox, address, each.ref, now, said=said):
+            continue
         voice = each.voice or (each.mime.startswith("audio/") and not said)
         db.execute(
             "INSERT INTO attachments (id, inbox, address, state, name, mime, size, ref, voice, next_at, at)"
@@ -34,6 +36,18 @@ def put(
                 *(each.ref if wanted else "", int(voice), now, now),
             ),
         )
+
+
+def _was_uploaded(db: sqlite3.Connection, inbox: int, address: str, ref: str, now: float, *, said: bool) -> bool:
+    """Make an upload at this address a file of an arrival. False: there is none by this ref."""
+    if not ref.startswith(UPLOAD):
+        return False
+    changed = db.execute(
+        "UPDATE attachments SET inbox = ?, state = 'fetched', voice = (mime LIKE 'audio/%' AND NOT ?), next_at = ?"
+        " WHERE id = ? AND address = ? AND state = 'uploaded'",
+        (inbox, said, now, ref.removeprefix(UPLOAD), address),
+    )
+    return changed.rowcount == 1
 
 
 def due(db: sqlite3.Connection, now: float, limit: int) -> tuple[list[Waiting], float | None]:
@@ -89,7 +103,7 @@ def blocks(db: sqlite3.Connection, inbox: int) -> tuple[Block, ...]:
         "SELECT file, words FROM attachments WHERE inbox = ? AND state IN ('ready', 'failed') ORDER BY number", (inbox,)
     ).fetchall()
     said = [Text(words) for _, words in rows if words]
-    return (*said, *(block for file, _ in rows for block in blocks_from_json(file)))
+    return (*said, *(block for file, _ in rows for block in readable_blocks(file)))
 
 
 def join(db: sqlite3.Connection, inbox: int, message: str) -> None:
@@ -113,13 +127,9 @@ def forget(db: sqlite3.Connection, messages: str) -> None:
 def at(db: sqlite3.Connection, address: str, identifier: str) -> Kept | None:
     """A file that was sent at `address`, if its bytes are stored."""
     row = db.execute(
-        "SELECT id, name, mime, size, hash, file FROM attachments WHERE id = ? AND address = ? AND hash != ''", (identifier, address)
+        "SELECT id, name, mime, size, hash FROM attachments WHERE id = ? AND address = ? AND hash != ''", (identifier, address)
     ).fetchone()
-    if row is None:
-        return None
-    *known, file = row
-    kept = Kept(*known)
-    return Kept(kept.id, kept.name, blocks_from_json(file)[0].mime, kept.size, kept.hash) if file else kept  # type: ignore[union-attr]
+    return Kept(*row) if row else None
 
 
 EXPORTED = ("message", "name", "mime", "size", "voice", "hash", "at")

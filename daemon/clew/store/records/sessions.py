@@ -19,10 +19,20 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Sent:
+    """A file in a timeline. mime: what it is, by its bytes once they were looked at. size: bytes."""
+
+    id: str
+    name: str
+    mime: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """One line of an address's timeline. `seq` grows with every commit; `id` is the sender's own for user messages, ours for replies.
 
-    failed: a reply that says that there is none. question: the code of the open question that it asks.
+    failed: a reply that says that there is none. question: the code of the open question that it asks. files: that came with it.
     """
 
     seq: int
@@ -35,3 +45,4 @@ class Said:
     answers: tuple[str, ...] = ()
     failed: bool = False
     question: str = ""
+    files: tuple[Sent, ...] = ()

@@ -82,7 +82,8 @@ export class Connection {
   send(message) {
     if (!this.isOpen) return;
     const socket = this.socket;
-    socket.send(JSON.stringify({ type: "message", id: message.id, text: message.text }));
+    const attachments = message.attachments.map((each) => each.id);
+    socket.send(JSON.stringify({ type: "message", id: message.id, text: message.text, attachments }));
     this.answered(message.id);
     this.waiting.set(message.id, setTimeout(() => { socket.close(); this.lost(socket); }, ACK_PATIENCE));
   }

@@ -37,7 +37,7 @@ export class Outbox {
   read(key) {
     try {
       const message = JSON.parse(localStorage.getItem(key));
-      if (typeof message.id === "string" && typeof message.text === "string") return [message];
+      if (typeof message.id === "string" && typeof message.text === "string") return [{ attachments: [], ...message }];
     } catch { /* falls through: it is damaged */ }
     localStorage.removeItem(key);
     return [];
@@ -47,9 +47,9 @@ export class Outbox {
 let written = 0;
 
 // `at` in milliseconds since the epoch; `turn` orders messages of one millisecond.
-export function message(text) {
+export function message(text, attachments = []) {
   written += 1;
-  return { id: uuid(), text, at: Date.now(), turn: written };
+  return { id: uuid(), text, attachments, at: Date.now(), turn: written };
 }
 
 function uuid() {

@@ -1,5 +1,6 @@
 // The chat page: what is typed goes into the outbox and over the socket, what comes back onto the timeline.
 
+import { Attachments } from "./attachments.js";
 import { Connection } from "./connection.js";
 import { offerLogin } from "./login.js";
 import { message, Outbox } from "./outbox.js";
@@ -17,7 +18,8 @@ const chat = new URLSearchParams(location.search).get("chat") || "local"; // sta
 const draftKey = `clew.draft.${chat}`;
 
 const outbox = new Outbox(chat);
-const timeline = new Timeline(log);
+const timeline = new Timeline(log, chat);
+const attachments = new Attachments(chat, at("files"), { change: fit, tell });
 const preview = new Preview(at("preview"), followEnd);
 let messageBytes = 128 * 1024;
 let atEnd = true;
@@ -37,6 +39,7 @@ const connection = new Connection(chat, {
   login: () => offerLogin(() => connection.connect()),
   greeting(answer) {
     messageBytes = answer.message_bytes;
+    attachments.mostBytes = answer.attachment_bytes;
     at("logout").hidden = !answer.logged_in || answer.login;
   },
   after: () => timeline.newest,
@@ -133,13 +136,13 @@ at("older").addEventListener("click", async () => {
 
 // Writing -----------------------------------------------------------------------------------------------------------
 
-function write(words) {
+function write(words, files = []) {
   const bytes = new TextEncoder().encode(words).length;
   if (bytes > messageBytes) {
     tell(`This message is too long: it has ${bytes.toLocaleString()} bytes, and at most ${messageBytes.toLocaleString()} are taken.`);
     return false;
   }
-  const mine = message(words.toWellFormed ? words.toWellFormed() : words);
+  const mine = message(words.toWellFormed ? words.toWellFormed() : words, files);
   const kept = outbox.put(mine);
   tell(kept ? "" : "This browser keeps nothing: do not close the page before the message is sent.");
   timeline.addOwn(mine);
@@ -149,16 +152,21 @@ function write(words) {
   return true;
 }
 
+function sendable() {
+  return !attachments.busy && (text.value.trim() || attachments.ready.length);
+}
+
 function fit() {
   text.style.height = "auto";
   text.style.height = `${text.scrollHeight}px`;
-  send.disabled = !text.value.trim();
+  send.disabled = !sendable();
   try { localStorage.setItem(draftKey, text.value); } catch { /* a draft is a comfort */ }
 }
 
 at("composer").addEventListener("submit", (event) => {
   event.preventDefault();
-  if (!text.value.trim() || !write(text.value)) return;
+  if (!sendable() || !write(text.value, attachments.ready)) return;
+  attachments.take();
   text.value = "";
   fit();
   text.focus();
@@ -170,6 +178,24 @@ text.addEventListener("keydown", (event) => {
   if (!sends) return;
   event.preventDefault();
   at("composer").requestSubmit();
+});
+at("attach").addEventListener("click", () => at("file").click());
+at("file").addEventListener("change", () => {
+  attachments.add(at("file").files);
+  at("file").value = "";
+});
+text.addEventListener("paste", (event) => {
+  if (!event.clipboardData.files.length) return;
+  event.preventDefault();
+  attachments.add(event.clipboardData.files);
+});
+document.addEventListener("dragover", (event) => {
+  if (event.dataTransfer.types.includes("Files")) event.preventDefault();
+});
+document.addEventListener("drop", (event) => {
+  if (!event.dataTransfer.files.length) return;
+  event.preventDefault();
+  attachments.add(event.dataTransfer.files);
 });
 at("new-thread").addEventListener("click", () => write("/new"));
 at("empty").addEventListener("click", (event) => {

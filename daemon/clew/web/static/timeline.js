@@ -1,6 +1,7 @@
 // The messages of a chat as they stand on the page, in the order of their seq. Own messages have none until the daemon names
 // it; those not yet acknowledged stay at the end.
 
+import { shown } from "./attachments.js";
 import { render } from "./markdown.js";
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
@@ -37,8 +38,9 @@ function choices(code) {
 }
 
 export class Timeline {
-  constructor(log) {
+  constructor(log, chat) {
     this.log = log;
+    this.chat = chat;
     this.nodes = new Map();
     this.newest = 0;
     this.oldest = Infinity;
@@ -54,7 +56,7 @@ export class Timeline {
     this.oldest = Math.min(this.oldest, line.seq);
     const key = `${line.role}:${line.id}`;
     const known = this.nodes.get(key);
-    const node = known ?? this.entry(line.role, line.text, new Date(line.at * 1000));
+    const node = known ?? this.entry(line.role, line.text, new Date(line.at * 1000), line.attachments ?? line.files);
     node.dataset.seq = line.seq;
     this.nodes.set(key, node);
     if (line.role === "user") this.settle(line.id, "sent");
@@ -69,7 +71,7 @@ export class Timeline {
   addOwn(message) {
     const key = `user:${message.id}`;
     if (this.nodes.has(key)) return false;
-    const node = this.entry("user", message.text, new Date(message.at));
+    const node = this.entry("user", message.text, new Date(message.at), message.attachments);
     this.nodes.set(key, node);
     this.closeQuestions();
     this.log.append(node);
@@ -95,7 +97,7 @@ export class Timeline {
     node.querySelector(".again").hidden = state !== "failed";
   }
 
-  entry(role, text, at) {
+  entry(role, text, at, files = []) {
     const node = part("article", `entry ${role}`);
     node.dataset.day = at.toDateString();
     const separator = part("div", "day", dayName(at));
@@ -104,6 +106,10 @@ export class Timeline {
     const words = part("div", role === "user" ? "bubble" : "prose");
     if (role === "user") words.textContent = text;
     else words.append(render(text));
+    words.hidden = !text;
+    const beside = part("div", "files");
+    beside.append(...files.map((each) => shown(this.chat, each)));
+    beside.hidden = files.length === 0;
     const time = part("time", "", clock.format(at));
     time.dateTime = at.toISOString();
     time.title = exact.format(at);
@@ -114,7 +120,7 @@ export class Timeline {
       again.type = "button";
       meta.append(part("span", "sending"), again);
     }
-    node.append(separator, author, words, meta);
+    node.append(separator, author, beside, words, meta);
     return node;
   }
 
