@@ -26,6 +26,7 @@ run: $(STAMP)
 
 test: $(STAMP) $(SYNAPSE)
 	@$(call installed,mosquitto,mosquitto)
+	@$(call installed,dovecot,dovecot-imapd)
 	@$(call installed,ngircd,ngircd)
 	@$(call installed,inspircd,inspircd)
 	@$(call installed,systemd-analyze,systemd)

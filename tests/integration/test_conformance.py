@@ -12,6 +12,7 @@ from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.platforms import NUMBERS, Platform
 from tests.integration.platforms.discord import Discord
+from tests.integration.platforms.email import Email
 from tests.integration.platforms.irc import Irc
 from tests.integration.platforms.matrix import Matrix
 from tests.integration.platforms.mqtt import Mqtt
@@ -30,6 +31,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.mosquitto]
 
 KINDS = (
     Discord,
+    Email,
     Irc,
     Matrix,
     Mqtt,

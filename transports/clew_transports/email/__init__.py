@@ -1,0 +1,1 @@
+"""E-mail, by IMAP and SMTP."""
