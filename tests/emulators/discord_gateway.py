@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -222,7 +223,7 @@ class GatewayEmulator:
         return 0
 
     def _log(self, session: Session, kind: str, told: JsonObject) -> None:
-        event = {"op": 0, "s": len(session.log) + 1, "t": kind, "d": told}
+        event = {"op": 0, "s": len(session.log) + 1, "t": kind, "d": deepcopy(told)}
         session.log.append(event)
         for each in self.connections:
             if each.session is session:

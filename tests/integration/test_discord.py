@@ -205,6 +205,22 @@ async def test_all_of_a_server_is_taken_where_the_config_says_so(platform: Disco
         await inbox.until(lambda: inbox.texts == ["lunch?"])
 
 
+async def test_other_lines_of_a_server_are_kept_where_the_config_says_so(platform: DiscordEmulator) -> None:
+    async with connected(platform, groups="listen", prefix="!") as (_, inbox):
+        lunch = platform.say("lunch, <@13>?", BOB, CHANNEL)
+        platform.say("", BOB, CHANNEL, sticker_items=[{"id": "1"}])
+        platform.edit(lunch, "dinner?")
+        platform.say(f"{ME} where?", BOB, CHANNEL)
+        platform.say("!when?", BOB, CHANNEL)
+        await inbox.until(lambda: len(inbox.rows) == 4)
+        assert [(row.kind, row.text) for row in inbox.rows.values()] == [
+            ("context", "lunch, @user13?"),
+            ("edit", "dinner?"),
+            ("message", "where?"),
+            ("message", "when?"),
+        ]
+
+
 async def test_a_group_of_friends_is_no_private_chat(platform: DiscordEmulator) -> None:  # BO-071
     async with connected(platform) as (_, inbox):
         platform.say("not to you", BOB, "5000999", channel_type=3)
@@ -237,6 +253,7 @@ async def test_an_edit_names_what_it_changes_and_updates_by_discord_are_none(pla
             ("edit", "hello", first.external_id),
             ("edit", "hello!", first.external_id),
         ]
+        assert [each.sent_at for each in edits] == [1_800_000_001.766195, 1_800_000_002.0]
 
 
 async def test_deletions_name_what_they_take_away(platform: DiscordEmulator) -> None:

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.settings import Groups
 
 SERVER = "server"
 """Key of `Inbound.context`: set where the message is not in a private chat, and a reply names it."""
@@ -23,8 +24,6 @@ _VOICE = 1 << 13
 """Flag of a message that was spoken."""
 LONGEST_NAME = 100
 _EMOJI = re.compile(r"<a?(:[A-Za-z0-9_]{2,32}:)[0-9]{1,20}>")
-
-Groups = Literal["mention", "all"]
 
 
 class Malformed(ValueError):
@@ -103,9 +102,10 @@ class Reader:
             return []
         number, direct = int(message["id"]), not server and _is_private(message)
         said, attachments = str(message.get("content") or ""), tuple(_attachments(message))
-        if not direct and not self._is_meant(message, said):
+        is_meant = direct or self._is_meant(message, said)
+        if not is_meant and not (self.groups == "listen" and said.strip()):
             return []
-        text = self._readable(said, message, direct) if said else _forwarded(message)
+        text = _readable(self._addressed(said, direct) if is_meant else said, message) if said else _forwarded(message)
         unreadable = any(message.get(kind) for kind in _UNREADABLE)
         if not (text or attachments or unreadable):
             return []
@@ -120,10 +120,10 @@ class Reader:
                 client_id=str(number),
                 sender_name=_name(author, message.get("member") or {}),
                 direct=direct,
-                kind="edit" if edit else "message",
+                kind="edit" if edit else "message" if is_meant else "context",
                 edits=external_id if edit else "",
                 reply_to=str(int(answered)) if answered else None,
-                sent_at=_time(message["timestamp"]),
+                sent_at=_time(message["edited_timestamp"] if edit else message["timestamp"]),
                 refused="" if text or attachments else READABLE,
                 attachments=attachments,
                 context={} if direct else {SERVER: "1"},
@@ -139,14 +139,18 @@ class Reader:
         answered = message.get("referenced_message") if message["type"] == 19 else None
         return answered is not None and str(answered["author"]["id"]) == self.bot
 
-    def _readable(self, text: str, message: Mapping[str, Any], direct: bool) -> str:
-        """`text` with names in place of ids, and without what only says whom it is for."""
+    def _addressed(self, text: str, direct: bool) -> str:
+        """`text` without what only says whom it is for."""
         if self.prefix and not direct and text.startswith(self.prefix):
             text = text.removeprefix(self.prefix).strip() or text
-        text = re.sub(rf"\A\s*<@!?{self.bot}>[\s,:]*(?=\S)", "", text)
-        names = {str(each["id"]): _name(each, each.get("member") or {}) for each in message.get("mentions") or ()}
-        text = re.sub(r"<@!?([0-9]{1,20})>", lambda match: f"@{names[match[1]]}" if match[1] in names else match[0], text)
-        return _EMOJI.sub(r"\1", text)
+        return re.sub(rf"\A\s*<@!?{self.bot}>[\s,:]*(?=\S)", "", text)
+
+
+def _readable(text: str, message: Mapping[str, Any]) -> str:
+    """`text` with names in place of ids."""
+    names = {str(each["id"]): _name(each, each.get("member") or {}) for each in message.get("mentions") or ()}
+    text = re.sub(r"<@!?([0-9]{1,20})>", lambda match: f"@{names[match[1]]}" if match[1] in names else match[0], text)
+    return _EMOJI.sub(r"\1", text)
 
 
 def place_of(message: Any) -> tuple[int, str, bool]:

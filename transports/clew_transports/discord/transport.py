@@ -13,13 +13,13 @@ from clew.transport import Address, Capabilities, Delivery, Host, Part, Preview,
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.discord import account
 from clew_transports.discord.api import Api, Refusal
-from clew_transports.discord.events import Groups, Reader, files
+from clew_transports.discord.events import Reader, files
 from clew_transports.discord.markdown import LIMIT, size
 from clew_transports.discord.place import Place
 from clew_transports.discord.receiving import FATAL_PAUSE_S, Receiver
 from clew_transports.discord.sending import Sender, unreachable
 from clew_transports.pace import Pauses
-from clew_transports.settings import BaseUrl, Section
+from clew_transports.settings import BaseUrl, Groups, Section
 from clew_transports.text import parts
 
 TYPING_S = 8.0
