@@ -66,10 +66,12 @@ def write_config(folder: Path, *, broker_port: int, model_url: str, agent: Mappi
 
 
 class Daemon(Watched):
-    """`clew run` on one config, started and stopped as often as a test likes. `log`: lines of all its starts."""
+    """`clew run` on one config, started and stopped as often as a test likes. `log`: lines of all its starts. transport: the one whose
+    connection a start waits for."""
 
-    def __init__(self, config: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, config: Path, environment: Mapping[str, str] | None = None, transport: str = "mqtt") -> None:
         super().__init__()
+        self._transport = transport
         self._config = config
         self._environment = environment or {}
         self._process: asyncio.subprocess.Process | None = None
@@ -94,7 +96,7 @@ class Daemon(Watched):
         )
         assert process.stdout is not None
         assert process.stderr is not None
-        seen, connected = len(self.said), self.count("transport.connected", transport="mqtt")
+        seen, connected = len(self.said), self.count("transport.connected", transport=self._transport)
         self._readers = [
             asyncio.create_task(self._read(process.stdout, self._hear)),
             asyncio.create_task(self._read(process.stderr, self._note)),
@@ -103,7 +105,7 @@ class Daemon(Watched):
             reader.add_done_callback(lambda _: self._tell())
         await self.until(lambda: len(self.said) > seen or self._readers[0].done(), "the ready line")
         assert len(self.said) > seen, f"clew ended before it was ready\n{self}"
-        await self.until(lambda: self.count("transport.connected", transport="mqtt") > connected, "a connection to the broker")
+        await self.until(lambda: self.count("transport.connected", transport=self._transport) > connected, "a connection")
 
     async def _read(self, stream: asyncio.StreamReader, take: Callable[[str], None]) -> None:
         async for line in stream:

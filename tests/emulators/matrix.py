@@ -13,7 +13,22 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-WORDS = ("sync", "send", "typing", "messages", "members", "event", "join", "login", "whoami", "displayname", "state", "download", "keys")
+WORDS = (
+    "sync",
+    "send",
+    "typing",
+    "messages",
+    "members",
+    "event",
+    "join",
+    "login",
+    "whoami",
+    "displayname",
+    "state",
+    "download",
+    "keys",
+    "sendToDevice",
+)
 
 Forward = Callable[[], Awaitable[web.Response]]
 Fault = Callable[[web.Request, Forward], Awaitable[web.StreamResponse]]

@@ -1,5 +1,6 @@
 """From answers of /sync to messages: what is missing is fetched, what is encrypted is read, as soon as its key is there."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -15,6 +16,8 @@ if TYPE_CHECKING:  # it needs an extra
 
 log = structlog.get_logger()
 
+STORED_EVERY_S = 60.0
+"""Seconds after which the place is stored where nothing was said to clew: after a restart what lies behind it is read once more."""
 NO_KEY = "a message cannot be read before its key comes; it is kept in mind"
 
 
@@ -32,10 +35,12 @@ class Arrivals:
         self._rooms = rooms
         self._encryption = encryption
         self._begun = False
+        self._due = 0.0
         self._told: set[str] = set()
 
     async def taken(self, place: Place, answer: dict[str, Any]) -> tuple[list[Inbound], Place, bool]:
-        """The messages in an answer of /sync, the place behind them, and whether there is anything to store.
+        """The messages in an answer of /sync, the place behind them, and whether that has to be stored now: what others say to one another
+        is a reason only now and then, so that a busy room costs no commit for each line.
 
         What was said before clew first signed in is no message. Raises Refusal, Unreached, Unanswered or Malformed.
         """
@@ -49,7 +54,12 @@ class Arrivals:
         for room, timeline in sync.joined.items():
             batch += await self._new(place, room, timeline, unread)
         behind = place.behind(sync, unread)
-        return batch, behind, bool(batch or keys or not sync.is_empty or behind.unread != place.unread)
+        now = asyncio.get_running_loop().time()
+        changed = (behind.invites, behind.unread) != (place.invites, place.unread)
+        needed = bool(batch or keys or changed or (now >= self._due and not sync.is_empty))
+        if needed:
+            self._due = now + STORED_EVERY_S
+        return batch, behind, needed
 
     async def _keys(self, answer: dict[str, Any]) -> frozenset[str]:
         """Rooms for which keys came."""
