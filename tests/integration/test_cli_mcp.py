@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
+from clew.store import JobEffect
 from clew.store.notes import By, PutPreference, Where
 from tests.emulators.scripts import say
 from tests.integration.engine import engine
@@ -23,6 +24,9 @@ async def test_a_client_reads_what_the_person_may_see_and_nothing_else(tmp_path:
     async with engine(tmp_path, lambda body: say("noted")) as world, world.running():
         await world.desk.ask("the tide gauge is in the harbour")
         await world.desk.ask("my locker code is 5512", "bob")
+        for name, to in (("tide", "mqtt:ada/pier"), ("locker", "mqtt:bob")):
+            spec = {"name": name, "cron": "0 8 * * *", "timezone": "UTC", "prompt": "What is new?", "deliver_to": to}
+            await world.store.change_job(JobEffect("add", name, None, json.dumps(spec), 1_900_000_000.0, "cli"), 1.0)
         await world.store.notes.change(Where(person="ada"), "user", [PutPreference("tea", "green")], By("ada", hand=True), 1.0)
         bobs = (await world.transcript("bob"))[0].id
     config = tmp_path / "clew.yaml"
@@ -44,4 +48,5 @@ async def test_a_client_reads_what_the_person_may_see_and_nothing_else(tmp_path:
         assert await ask("session_search", query="locker code 5512") == "Nothing was found."
         assert await ask("session_open", id=bobs) == "Nothing was found."
         assert await ask("memory_list") == "tea: green"
-        assert await ask("schedule_list") == "Nothing is scheduled."
+        assert (await ask("schedule_list")).startswith("tide (from the operator): 0 8 * * * UTC, next 2030-03-17T17:46:40+00:00")
+        assert "locker" not in await ask("schedule_list")

@@ -1,5 +1,7 @@
 """Calls that need somebody's yes: asked for, waited for in the file alone, and run once or not at all."""
 
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -101,6 +103,13 @@ async def test_an_emoji_on_the_question_answers_it_in_a_thread_too(tmp_path: Pat
         assert await reacted(world, "🎉", said, "room", sender="ada", direct=False) == "refused"
         assert await reacted(world, emoji, replace(said, id="other"), "room", sender="ada", direct=False) == "refused"
         assert await reacted(world, emoji, said, "roo", sender="ada", direct=False) == "refused"
+        with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as db:
+            ref = db.execute("SELECT ref FROM outbox").fetchone()
+            db.execute("UPDATE outbox SET ref = ''")  # of a platform that gives its messages no ids
+            nowhere = world.desk.message(emoji, "room", kind="reaction", sender="ada", direct=False)
+            receipts = await world.desk.accept(nowhere, replace(nowhere, reply_to=""))
+            assert [each.status for each in receipts] == ["refused", "refused"]
+            db.execute("UPDATE outbox SET ref = ?", ref)
         assert query(tmp_path, "SELECT state FROM approvals") == [("open",)]
         assert await reacted(world, emoji, said, "room", sender="ada", direct=False) == "stored"
         assert (await answered(world, first)).answers == (first.client_id,)

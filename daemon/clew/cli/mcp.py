@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clew.cli.options import asynchronous, config_option, local, settings, zone
+from clew.cli.options import asynchronous, config_option, local, settings, zone, zone_name
 from clew.cli.reading import known_meaning, reading
 from clew.config import Config
 from clew.errors import ClewError
@@ -48,11 +48,12 @@ def serving(config: Config, store: "SqliteStore", where: "Where", meaning: "Mean
     """A server of what `where.person` may see; every look asks the store anew. meaning: what texts mean, where that is known."""
     from mcp.server.mcpserver import MCPServer
 
-    from clew import recall
+    from clew import booking, recall
     from clew.store.notes import Where
 
     server, whom = MCPServer("clew", instructions=f"What clew knows for {where.person}, to be read only."), str(where.person)
     place = zone(config)
+    identities = config.people[whom].identities if whom in config.people else ()
 
     def quoted(messages: list["Candidate"]) -> str:
         if not messages:
@@ -84,10 +85,10 @@ def serving(config: Config, store: "SqliteStore", where: "Where", meaning: "Mean
 
     @server.tool()
     async def schedule_list() -> str:
-        """This person's scheduled prompts, and when each is due next."""
-        own = [job for job in await store.jobs() if job.person == whom]
-        due = [f"{local(job.next_at, place):%Y-%m-%d %H:%M}" if job.next_at and job.enabled else "never" for job in own]
-        return "\n".join(f"{job.name}: due {at}; {job.spec}" for job, at in zip(own, due, strict=True)) or "Nothing is scheduled."
+        """This person's scheduled prompts and those that are sent to them: where each comes from, and when it is due next."""
+        jobs = [booking.described(job, zone_name(config)) for job in await store.jobs()]
+        theirs = [job for job in jobs if job.person == whom or job.entry.deliver_to.partition("/")[0] in identities]
+        return "\n".join(booking.lines(theirs, whom)) or "Nothing is scheduled."
 
     return server
 

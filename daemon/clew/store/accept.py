@@ -90,7 +90,7 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, i
 def _reacted(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
     """A reaction answers a question or does nothing; it is no message, so nothing of it is stored but the answer."""
     found = people.find(db, item.identity)
-    asked = approvals.reacted_to(db, item.address, found[0], item.reply_to or "") if found else ()
+    asked = approvals.reacted_to(db, item.address, found[0], item.reply_to) if found and item.reply_to else ()
     person, role = found or (None, None)
     verdict = decide(item, Sender(person, role, None, 0, 0, None, asked))  # type: ignore[arg-type]  # checked by the table
     for given in verdict.given:
