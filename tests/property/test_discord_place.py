@@ -60,6 +60,11 @@ def test_what_is_no_place_of_ours_is_a_beginning(cursor: str | None) -> None:
     assert (place.session, place.url) == ("", "")
 
 
+def test_a_session_whose_address_is_none_is_lost_and_the_rest_is_not() -> None:
+    place = Place("1", "s", "https://elsewhere.example/", 5, 6, frozenset({"7"}), ("8",))
+    assert Place.load(str(place)) == Place("1", "", "", 5, 6, frozenset({"7"}), ("8",))
+
+
 @given(st.floats(-1e15, 1e15))
 def test_ids_grow_with_time_and_none_is_negative(ms: float) -> None:
     assert 0 <= snowflake(ms) <= snowflake(ms + 1.0)

@@ -8,6 +8,7 @@ from clew.plugins import Fault
 from clew_transports.calls import Unanswered, Unreached
 from clew_transports.discord.api import Api, Refusal
 from clew_transports.discord.gateway import FATAL
+from clew_transports.discord.place import gateway_address
 
 NEEDED = {
     1 << 10: "View Channels",
@@ -29,7 +30,7 @@ async def gateway(api: Api) -> str:
     told = await api.call("GET", "/gateway/bot")
     try:
         starts = told["session_start_limit"]
-        remaining, reset_s, url = int(starts["remaining"]), float(starts["reset_after"]) / 1000, str(told["url"])
+        remaining, reset_s, url = int(starts["remaining"]), float(starts["reset_after"]) / 1000, gateway_address(told["url"])
     except (KeyError, TypeError, ValueError):
         raise Unanswered("Discord's answer to where its gateway is is none") from None
     if remaining <= 0:
@@ -56,7 +57,7 @@ async def faults(api: Api, name: str) -> list[Fault]:
 
 
 def _of_application(application: Mapping[str, Any]) -> list[Fault]:
-    return [] if int(application["flags"]) & _CONTENT else [Fault(FATAL[4014], "https://discord.com/developers/applications, Bot")]
+    return [] if int(application.get("flags") or 0) & _CONTENT else [Fault(FATAL[4014], "https://discord.com/developers/applications, Bot")]
 
 
 def _of_servers(servers: Any, bot: str) -> list[Fault]:

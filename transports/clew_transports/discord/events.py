@@ -70,7 +70,7 @@ class Reader:
         if not edited or "author" not in event:
             return []
         # The update that shows the links of an edit has the same time, but for the digits behind its milliseconds.
-        return self._message(event, "guild_id" in event, edit=f"e{int(_time(edited) * 1000)}")
+        return self._message(event, "guild_id" in event, edit=f"e{datetime.fromisoformat(edited).isoformat(timespec='milliseconds')}")
 
     def _deletions(self, event: Mapping[str, Any], numbers: Sequence[str]) -> list[Inbound]:
         """Discord does not say who deleted a message, nor whose it was."""

@@ -24,6 +24,13 @@ def snowflake(ms: float) -> int:
     return max(int(ms) - EPOCH_MS, 0) << 22
 
 
+def gateway_address(said: Any) -> str:
+    """What Discord says of where its gateway is. Raises ValueError for what is no address of one."""
+    if not isinstance(said, str) or not _ADDRESS.fullmatch(said):
+        raise ValueError("that is no address of a gateway")
+    return said
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """How far the events of `bot` are stored.
@@ -46,7 +53,7 @@ class Place:
         """From what an earlier process stored. A cursor that is none of ours counts as none."""
         try:
             bot, session, url, seq, floor, awaited, directs = json.loads(cursor or "")
-            if not _ADDRESS.fullmatch(url):
+            if not (session and isinstance(url, str) and _ADDRESS.fullmatch(url)):
                 session, url = "", ""
             return cls(str(bot), str(session), url, int(seq), int(floor), frozenset(map(str, awaited)), tuple(map(str, directs)))
         except (ValueError, TypeError, RecursionError):
@@ -66,9 +73,9 @@ class Place:
 
     def with_session(self, session: str, url: str, awaited: Iterable[str]) -> Self:
         """A new one. Raises ValueError for an address that is none."""
-        if not session or not _ADDRESS.fullmatch(url):
-            raise ValueError("Discord gave a session without an address")
-        return replace(self, session=session, url=url, seq=0, awaited=frozenset(awaited))
+        if not session:
+            raise ValueError("a session has a name")
+        return replace(self, session=session, url=gateway_address(url), seq=0, awaited=frozenset(awaited))
 
     def behind(self, seq: int) -> Self:
         return replace(self, seq=max(self.seq, seq))

@@ -3,7 +3,8 @@
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -40,18 +41,16 @@ log = structlog.get_logger()
 class Receiver:
     """Hands `host` what is said in Discord. All times in seconds.
 
-    reader: of the bot with a given id. first_pause: before the second try to connect. fatal_pause: before another look at what Discord
-    refused.
+    reader: how its events are read; of which bot, Discord says. first_pause: before the second try to connect. fatal_pause: before another
+    look at what Discord refused.
     """
 
-    def __init__(
-        self, api: Api, token: str, host: Host, place: Place, reader: Callable[[str], Reader], first_pause: float, fatal_pause: float
-    ) -> None:
+    def __init__(self, api: Api, token: str, host: Host, place: Place, reader: Reader, first_pause: float, fatal_pause: float) -> None:
         self.place = place
         self._api = api
         self._token = token
         self._host = host
-        self._of = reader
+        self._any_reader = reader
         self._first_pause = first_pause
         self._fatal_pause = fatal_pause
         self._saved_at = 0.0
@@ -112,7 +111,7 @@ class Receiver:
                 else:
                     batch += self._read(event)
             except Malformed as reason:
-                log.warning("inbox.rejected", transport=self._of("").name, reason=str(reason))
+                log.warning("inbox.rejected", transport=self._any_reader.name, reason=str(reason))
             self.place = self.place.behind(event.seq)
         await self._store(batch)
 
@@ -175,7 +174,7 @@ class Receiver:
     async def _catch_up_with(self, channel: str, server: bool) -> None:
         for attempt in range(1, CATCH_UPS + 1):
             try:
-                async for page in missed(self._api, self._reader.name, channel, self.place.since):
+                async for page in missed(self._api, self._any_reader.name, channel, self.place.since):
                     if batch := list(self._said_meanwhile(page, server)):
                         await self._host.accept(batch, str(self.place))
                 return
@@ -190,7 +189,7 @@ class Receiver:
             try:
                 batch += self._reader.missed(message, server)
             except Malformed as reason:
-                log.warning("inbox.rejected", transport=self._of("").name, reason=str(reason))
+                log.warning("inbox.rejected", transport=self._any_reader.name, reason=str(reason))
         return batch
 
     @property
@@ -198,7 +197,7 @@ class Receiver:
         """Raises Malformed as long as it is not known which bot this is: its own words would be taken for another's."""
         if not self.place.bot:
             raise Malformed("an event came before Discord said which bot this is")
-        return self._of(self.place.bot)
+        return replace(self._any_reader, bot=self.place.bot)
 
     def _is_up(self) -> None:
         self._up_at, self._down_at, self._misses = asyncio.get_running_loop().time(), None, 0

@@ -76,7 +76,8 @@ class DiscordTransport:
         """See `Transport.run`. Raises what `host.accept` raises."""
         place, token = Place.load(await host.cursor()), self._settings.token.get_secret_value()
         async with self._api:
-            self._receiver = Receiver(self._api, token, host, place, self._reader, *self._pauses)
+            reader = Reader(self._name, "", self._settings.groups, self._settings.prefix)
+            self._receiver = Receiver(self._api, token, host, place, reader, *self._pauses)
             try:
                 await self._receiver.run()
             finally:
@@ -113,9 +114,6 @@ class DiscordTransport:
     async def fetch(self, ref: str) -> AsyncIterator[bytes]:
         async for piece in self._api.download(await self._address_of(ref)):
             yield piece
-
-    def _reader(self, bot: str) -> Reader:
-        return Reader(self._name, bot, self._settings.groups, self._settings.prefix)
 
     async def _type(self, to: Address) -> None:
         """Decoration: whatever goes wrong with it is let go."""
