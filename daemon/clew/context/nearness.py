@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -74,7 +74,8 @@ def joined(query: Query, scored: Sequence[Scored], nearness: Nearness, limit: in
 def _totals(query: Query, scored: Sequence[Scored], nearness: Nearness) -> list[float]:
     """How near each message is, with its neighbours, its sitting and its speaker."""
     common = _common(nearness)
-    alone = [_near(parts, nearness, common) * _weight(query, item) for item, parts in _sums(scored)]
+    named = {speaker for speaker in {each.candidate.speaker for each in scored} if _named(query, speaker)}
+    alone = [_near(parts, nearness, common) * _weight(item, named) for item, parts in _sums(scored)]
     sittings = [(each.candidate.session, each.candidate.at // DAY) for each in scored]
     highest: dict[tuple[str, float], float] = defaultdict(float)
     for sitting, near in zip(sittings, alone, strict=True):
@@ -109,7 +110,10 @@ def _near(parts: Sequence[tuple[float, str]], nearness: Nearness, common: float)
     return max(0.0, toward) / math.pow(max(1.0, square), SAMENESS / 2)
 
 
-def _weight(query: Query, item: Scored) -> float:
-    speaker = {stem(word) for word in WORD.findall(normalise(item.candidate.speaker))}
+def _named(query: Query, speaker: str) -> bool:
+    return not query.words.isdisjoint(stem(word) for word in WORD.findall(normalise(speaker)))
+
+
+def _weight(item: Scored, named: Collection[str]) -> float:
     asking = item.candidate.text.rstrip().endswith(("?", "？"))
-    return (1.0 if query.words.isdisjoint(speaker) else NAMED) * (ASKING if asking else 1.0)
+    return (NAMED if item.candidate.speaker in named else 1.0) * (ASKING if asking else 1.0)
