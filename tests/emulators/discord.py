@@ -21,7 +21,8 @@ from tests.emulators.server import JsonObject
 
 TOKEN = "MTIzNDU2Nzg5MDEy.Gabcde.the-token-of-the-tests-0123456789"
 BOT: JsonObject = {"id": "424242", "username": "Clew", "discriminator": "0", "bot": True}
-SERVER, CHANNEL, THREAD, OTHER_CHANNEL = "9000", "9100", "9200", "9300"
+SERVER, CHANNEL, THREAD, OTHER_CHANNEL, ROLE = "9000", "9100", "9200", "9300", "9500"
+"""The role is the one that Discord made for the bot."""
 LIMIT = 2000
 EPOCH_MS = 1_420_070_400_000
 EVERYONE = re.compile(r"@(?:everyone|here)|<@&?!?[0-9]+>")
@@ -327,7 +328,7 @@ class DiscordEmulator:
             "timestamp": _stamp(),
             "edited_timestamp": None,
             "mentions": _mentions(text),
-            "mention_roles": [],
+            "mention_roles": re.findall(r"<@&([0-9]+)>", text),
             "mention_everyone": "@everyone" in text or "@here" in text,
             "attachments": [],
             "embeds": [],
@@ -342,7 +343,13 @@ class DiscordEmulator:
     def _greeting(self) -> tuple[JsonObject, list[JsonObject]]:
         channels = [{"id": each, "type": 0, "name": "talk", **self._last(each)} for each in (CHANNEL, OTHER_CHANNEL)]
         channels.append({"id": "9400", "type": 4, "name": "a category", "last_message_id": None})
-        server = {"id": SERVER, "channels": channels, "threads": [{"id": THREAD, "type": 11, "parent_id": CHANNEL, **self._last(THREAD)}]}
+        roles = [{"id": ROLE, "name": "Clew", "tags": {"bot_id": BOT["id"]}}, {"id": "9501", "name": "people"}]
+        server = {
+            "id": SERVER,
+            "roles": roles,
+            "channels": channels,
+            "threads": [{"id": THREAD, "type": 11, "parent_id": CHANNEL, **self._last(THREAD)}],
+        }
         servers = [server] if self.in_server else []
         return {"user": BOT, "guilds": [{"id": each["id"], "unavailable": True} for each in servers], "application": {"id": "1"}}, servers
 

@@ -13,7 +13,7 @@ from clew_transports.discord.events import READABLE
 from clew_transports.discord.gateway import FATAL
 from clew_transports.discord.place import Place
 from tests.emulators import discord
-from tests.emulators.discord import BOT, CHANNEL, OTHER_CHANNEL, THREAD, DiscordEmulator, person, private
+from tests.emulators.discord import BOT, CHANNEL, OTHER_CHANNEL, ROLE, THREAD, DiscordEmulator, person, private
 from tests.integration.discord_harness import ADA, BOB, HOME, ME, connected, delivery, running, sent
 from tests.integration.mqtt_harness import Inbox
 
@@ -181,7 +181,7 @@ async def test_of_a_server_only_what_speaks_to_the_bot_is_taken(platform: Discor
             ("lunch?", {}),
             ("@everyone lunch", {}),
             ("@here lunch", {}),
-            ("<@&424242> a role", {}),
+            ("<@&9501> a role", {}),
             ("/new", {}),
             ("<@13> hello", {}),
             ("no", {"type": 19, "referenced_message": other, "message_reference": {"message_id": "6"}}),
@@ -191,12 +191,23 @@ async def test_of_a_server_only_what_speaks_to_the_bot_is_taken(platform: Discor
             ("yes", {"type": 19, "referenced_message": bots, "message_reference": {"message_id": "5"}}),
             ("!status", {}),
             (f"{ME} /new", {}),
+            (f"<@&{ROLE}> by its own role", {}),
         ):
             platform.say(text, BOB, CHANNEL, **more)
-        await inbox.until(lambda: len(inbox.rows) == 5)
-        assert inbox.texts == ["what is 2+2, @user13? :smile: <#9100>", "hey @Clew", "yes", "status", "/new"]
+        await inbox.until(lambda: len(inbox.rows) == 6)
+        assert inbox.texts == ["what is 2+2, @user13? :smile: <#9100>", "hey @Clew", "yes", "status", "/new", "by its own role"]
         row = list(inbox.rows.values())[2]
         assert (row.direct, row.sender, row.reply_to, str(row.address)) == (False, "12", "5", f"discord:{CHANNEL}")
+
+
+async def test_its_own_role_is_known_after_a_restart(platform: DiscordEmulator) -> None:
+    async with connected(platform) as (_, inbox):
+        platform.say("one")
+        await inbox.until(lambda: bool(inbox.rows))
+    async with connected(platform, inbox):
+        platform.say(f"<@&{ROLE}> two", BOB, CHANNEL)
+        await inbox.until(lambda: inbox.texts == ["one", "two"])
+    assert len(platform.gateway.identified) == 1
 
 
 async def test_all_of_a_server_is_taken_where_the_config_says_so(platform: DiscordEmulator) -> None:

@@ -365,7 +365,7 @@ ON_DISCORD: dict[str, Any] = {
 }
 SHAPES: Mapping[str, Any] = {
     "an event of Discord": ON_DISCORD,
-    "a place in Discord": json.loads(str(discord_place.Place("1", "s", "wss://g", 5, 6, frozenset({"7"}), ("8",)))),
+    "a place in Discord": json.loads(str(discord_place.Place("1", "s", "wss://g", 5, 6, frozenset({"7"}), ("8",), ("9",)))),
     "an MQTT payload": SENT,
     "a webhook's body": CALLED,
     "a frame of the chat page": {"type": "message", "id": "m1", "text": "Hi"},

@@ -32,12 +32,16 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads events for the transport `name`, whose bot has the id `bot`. groups, prefix: which lines of servers are meant for it."""
+    """Reads events for the transport `name`, whose bot has the id `bot`.
+
+    groups, prefix: which lines of servers are meant for it. roles: those that nobody else has.
+    """
 
     name: str
     bot: str
     groups: Groups = "mention"
     prefix: str | None = None
+    roles: frozenset[str] = frozenset()
 
     def read(self, kind: str, event: Any) -> list[Inbound]:
         """The messages in an event of the gateway that are for clew. Raises Malformed."""
@@ -131,10 +135,12 @@ class Reader:
         ]
 
     def _is_meant(self, message: Mapping[str, Any], text: str) -> bool:
-        """Whether a line in a server speaks to the bot. @everyone, @here and roles do not."""
+        """Whether a line in a server speaks to the bot. @everyone, @here and roles of others do not."""
         if self.groups == "all" or (self.prefix and text.startswith(self.prefix)):
             return True
         if any(str(each["id"]) == self.bot for each in message.get("mentions") or ()):
+            return True
+        if any(str(each) in self.roles for each in message.get("mention_roles") or ()):
             return True
         answered = message.get("referenced_message") if message["type"] == 19 else None
         return answered is not None and str(answered["author"]["id"]) == self.bot
@@ -143,7 +149,8 @@ class Reader:
         """`text` without what only says whom it is for."""
         if self.prefix and not direct and text.startswith(self.prefix):
             text = text.removeprefix(self.prefix).strip() or text
-        return re.sub(rf"\A\s*<@!?{self.bot}>[\s,:]*(?=\S)", "", text)
+        own = "|".join([f"!?{self.bot}", *(f"&{role}" for role in self.roles)])
+        return re.sub(rf"\A\s*<@(?:{own})>[\s,:]*(?=\S)", "", text)
 
 
 def _readable(text: str, message: Mapping[str, Any]) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 MAX_DIRECTS = 1000
 """Private chats that are asked for what was missed; the one that was silent for longest is forgotten first."""
+MAX_ROLES = 100
+"""Servers of which it is remembered which role Discord made for the bot there."""
 MARGIN_MS = 120_000
 """Discord does not promise to deliver in the order of ids: what is asked for again begins so many milliseconds earlier."""
 
@@ -37,7 +39,7 @@ class Place:
 
     session, url: what a new connection can go on with, and where; empty for none. seq: the last event of it that is stored. floor: all
     messages up to about this id have been seen, in every channel. awaited: servers of which what was missed is still to be asked for, and
-    until then `floor` stays. directs: private chats, the latest first.
+    until then `floor` stays. directs: private chats, the latest first. roles: those that Discord made for the bot, which nobody else has.
     """
 
     bot: str = ""
@@ -47,20 +49,22 @@ class Place:
     floor: int = 0
     awaited: frozenset[str] = frozenset()
     directs: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
     @classmethod
     def load(cls, cursor: str | None) -> Self:
         """From what an earlier process stored. A cursor that is none of ours counts as none."""
         try:
-            bot, session, url, seq, floor, awaited, directs = json.loads(cursor or "")
+            bot, session, url, seq, floor, awaited, directs, roles = json.loads(cursor or "")
             if not (session and isinstance(url, str) and _ADDRESS.fullmatch(url)):
                 session, url = "", ""
-            return cls(str(bot), str(session), url, int(seq), int(floor), frozenset(map(str, awaited)), tuple(map(str, directs)))
+            chats, known = tuple(map(str, directs)), tuple(map(str, roles))
+            return cls(str(bot), str(session), url, int(seq), int(floor), frozenset(map(str, awaited)), chats, known)
         except (ValueError, TypeError, RecursionError):
             return cls()
 
     def __str__(self) -> str:
-        fields = [self.bot, self.session, self.url, self.seq, self.floor, sorted(self.awaited), self.directs]
+        fields = [self.bot, self.session, self.url, self.seq, self.floor, sorted(self.awaited), self.directs, self.roles]
         return json.dumps(fields, separators=(",", ":"))
 
     @property
@@ -90,9 +94,18 @@ class Place:
         others = (each for each in self.directs if each != channel)
         return replace(self, directs=(channel, *others)[:MAX_DIRECTS])
 
+    def with_roles(self, roles: Iterable[str]) -> Self:
+        new = [each for each in roles if each not in self.roles]
+        return replace(self, roles=(*new, *self.roles)[:MAX_ROLES]) if new else self
+
     def without(self, server: str) -> Self:
         """Nothing is to be asked of `server` any more."""
         return replace(self, awaited=self.awaited - {server})
+
+
+def own_roles(server: Mapping[str, Any], bot: str) -> list[str]:
+    """The role that Discord made for the bot when it came to the server."""
+    return [str(int(each["id"])) for each in server.get("roles") or () if str((each.get("tags") or {}).get("bot_id")) == bot]
 
 
 def channels(server: Mapping[str, Any]) -> dict[str, int]:

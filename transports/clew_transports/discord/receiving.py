@@ -16,7 +16,7 @@ from clew_transports.discord.api import Api, Refusal
 from clew_transports.discord.catching_up import missed
 from clew_transports.discord.events import Malformed, Reader, place_of
 from clew_transports.discord.gateway import ANEW_PAUSE_S, FATAL, Event, Gateway, Lost
-from clew_transports.discord.place import Place, channels, snowflake
+from clew_transports.discord.place import Place, channels, own_roles, snowflake
 
 LONGEST_PAUSE_S = 120.0
 """Of these the day has 720, and of sessions a bot may begin 1,000."""
@@ -154,9 +154,10 @@ class Receiver:
     async def _server(self, told: Any) -> None:
         """A server is there, with its channels; in a new session what was missed there is asked for."""
         try:
-            server, lasts = str(int(told["id"])), channels(told)
+            server, lasts, roles = str(int(told["id"])), channels(told), own_roles(told, self.place.bot)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise Malformed("a GUILD_CREATE of another shape than Discord documents") from None
+        self.place = self.place.with_roles(roles)
         if server in self.place.awaited:
             await self._catch_up([channel for channel, last in lasts.items() if last > self.place.since], server=True)
             self.place = self.place.without(server)
@@ -197,7 +198,7 @@ class Receiver:
         """Raises Malformed as long as it is not known which bot this is: its own words would be taken for another's."""
         if not self.place.bot:
             raise Malformed("an event came before Discord said which bot this is")
-        return replace(self._any_reader, bot=self.place.bot)
+        return replace(self._any_reader, bot=self.place.bot, roles=frozenset(self.place.roles))
 
     def _is_up(self) -> None:
         self._up_at, self._down_at, self._misses = asyncio.get_running_loop().time(), None, 0
