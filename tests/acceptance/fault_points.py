@@ -19,6 +19,7 @@ from typing import Any
 from clew.cli import main
 from clew.providers.anthropic import Anthropic
 from clew.store import database
+from clew.store.files.folder import Writing
 from clew.tools.runner import ToolRunner
 from clew_transports.discord.sending import Sender
 from clew_transports.discord.transport import DiscordTransport
@@ -84,6 +85,7 @@ def install(reach: Callable[[str], None]) -> None:
     _around(TelegramTransport, "_previewed", "preview", reach)
     _around(DiscordTransport, "send", "send", reach)
     _around(Sender, "preview", "preview", reach)
+    _around_files(reach)
     _around_confirmation(reach)
     _behind_acknowledgement(reach)
     _in_stream(reach)
@@ -112,6 +114,25 @@ def _around(owner: type, method: str, name: str, reach: Callable[[str], None]) -
         return done
 
     setattr(owner, method, around)
+
+
+def _around_files(reach: Callable[[str], None]) -> None:
+    """Where a file of a message is fetched, and where it is given its place."""
+    download, keep = Api.download, Writing.keep
+
+    async def downloaded(self: Api, file_id: str) -> AsyncIterator[bytes]:
+        reach("before download")
+        async for piece in download(self, file_id):
+            yield piece
+            reach("piece")
+
+    def kept(self: Writing) -> None:
+        reach("before keep")
+        keep(self)
+        reach("after keep")
+
+    Api.download = downloaded  # type: ignore[method-assign]
+    Writing.keep = kept  # type: ignore[method-assign]
 
 
 def _around_confirmation(reach: Callable[[str], None]) -> None:

@@ -383,3 +383,12 @@ async def test_what_nobody_holds_is_swept_away_at_a_start(tmp_path: Path) -> Non
         (tmp_path / "files" / "ab" / made_up).write_bytes(b"orphan")
         async with made.running():
             assert stored(tmp_path) == [DIGEST]
+
+
+async def test_a_file_in_a_line_that_is_only_listened_to_is_named_and_not_fetched(tmp_path: Path) -> None:  # P47
+    async with world(tmp_path) as made, made.running():
+        line = made.desk.message("here it is", "room", sender="bob", direct=False, kind="context", attachments=(photo(size=7),))
+        await made.desk.accept(line)
+        await made.desk.ask("what did bob send?", "room", sender="ada", direct=False)
+        assert any("[image photo.jpg, image/jpeg, 7 bytes]" in words_of(each) for each in spoken(made.replies[0]))
+        assert made.desk.fetched == []

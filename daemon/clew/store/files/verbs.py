@@ -98,12 +98,14 @@ def are_open(db: sqlite3.Connection, inbox: int) -> bool:
 
 
 def blocks(db: sqlite3.Connection, inbox: int) -> tuple[Block, ...]:
-    """What the files of an arrival are in its message: what was said in them, then the files."""
+    """What the files of an arrival are in its message: what was said in them, then the files. Those that nobody fetches are named."""
     rows = db.execute(
-        "SELECT file, words FROM attachments WHERE inbox = ? AND state IN ('ready', 'failed') ORDER BY number", (inbox,)
+        "SELECT name, mime, size, file, words FROM attachments WHERE inbox = ? AND state IN ('ready', 'failed', 'left') ORDER BY number",
+        (inbox,),
     ).fetchall()
-    said = [Text(words) for _, words in rows if words]
-    return (*said, *(block for file, _ in rows for block in readable_blocks(file)))
+    said = [Text(words) for *_, words in rows if words]
+    named = [readable_blocks(file) if file else (File("", name, mime, size),) for name, mime, size, file, _ in rows]
+    return (*said, *(block for held in named for block in held))
 
 
 def join(db: sqlite3.Connection, inbox: int, message: str) -> None:
