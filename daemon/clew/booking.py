@@ -1,5 +1,6 @@
 """Jobs that people make, in a chat, through their model, the command line or the API: checked, named, described."""
 
+import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -183,8 +184,9 @@ def marked_name(name: str, taken: Collection[str], draw: Callable[[], str] = new
 
 def seen(jobs: Sequence[Job], person: str | None, address: str, zone: str, *, direct: bool) -> list[Described]:
     """The jobs that may be shown in a chat: those that speak there and, in a person's own chat, all of theirs."""
-    everything = [described(job, zone) for job in jobs]
-    return [job for job in everything if (direct and person is not None and job.person == person) or job.entry.deliver_to == address]
+    own = person if direct else None
+    shown = [job for job in jobs if (own is not None and job.person == own) or json.loads(job.spec).get("deliver_to") == address]
+    return [described(job, zone) for job in shown]
 
 
 async def own(store: SqliteStore, name: str, person: str, address: str, *, direct: bool) -> Job:
