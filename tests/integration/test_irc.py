@@ -92,6 +92,17 @@ async def test_private_words_and_what_is_said_to_clew_in_a_channel(server: Ircd)
         assert {(str(row.address), row.direct) for row in rows} == {("irc:ada", True), ("irc:#club", False), ("irc:bob_1", True)}
 
 
+async def test_what_is_not_for_clew_is_kept_where_the_config_says_so(server: Ircd) -> None:  # BO-069
+    async with (
+        connected(server.port, trust_nicks=True, groups="listen") as (_, inbox),
+        Person.here(server.port, "ada", "#club") as ada,
+    ):
+        for words in ("lunch?", "\x01VERSION\x01", "clew: what is this?"):
+            ada.say("#club", words)
+        await inbox.until(lambda: len(inbox.rows) == 2)
+        assert [(row.kind, row.text) for row in inbox.rows.values()] == [("context", "lunch?"), ("message", "what is this?")]
+
+
 async def test_a_long_reply_arrives_whole_and_no_line_is_cut(server: Ircd) -> None:  # P43, BO-055, BO-056
     text = "**Plan**\n\n" + "\n".join(f"{number}. item äöü 你好 " + "x" * 80 for number in range(30)) + "\n\n" + "你" * 500
     async with connected(server.port, trust_nicks=True) as (transport, _), Person.here(server.port, "ada", "#club") as ada:

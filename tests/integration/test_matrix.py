@@ -207,6 +207,17 @@ async def test_all_of_a_group_is_taken_where_the_config_says_so(homeserver: Syna
             await inbox.until(lambda: inbox.texts == ["lunch?"])
 
 
+async def test_what_is_not_for_clew_is_kept_where_the_config_says_so(homeserver: Synapse) -> None:  # BO-069
+    async with people(homeserver, "clew", "ada", "bob", watching=False) as (clew, ada, bob):
+        room = await group(clew, ada, bob)
+        async with connected(homeserver.url, clew, groups="listen") as (_, inbox):
+            await bob.say(room, "lunch?")
+            await bob.say(room, "a program", msgtype="m.notice")
+            await ada.say(room, "what do they want?", **{"m.mentions": {"user_ids": [clew.id]}})
+            await inbox.until(lambda: len(inbox.rows) == 2)
+        assert [(row.kind, row.text) for row in inbox.rows.values()] == [("context", "lunch?"), ("message", "what do they want?")]
+
+
 async def test_a_chat_of_two_is_a_group_as_soon_as_somebody_is_invited(homeserver: Synapse) -> None:  # BO-069
     async with people(homeserver, "clew", "ada", "bob", watching=False) as (clew, ada, bob):
         room = await direct(ada, clew)

@@ -108,6 +108,17 @@ async def test_groups_are_answered_where_clew_is_meant(daemon: SignalCliEmulator
         }
 
 
+async def test_what_is_not_for_clew_is_kept_where_the_config_says_so(daemon: SignalCliEmulator) -> None:  # BO-069
+    async with connected(daemon, groups="listen", prefix="!") as (_, inbox):
+        daemon.say("just talk", ADA, GROUP)
+        daemon.say("! help", BOB, GROUP)
+        await inbox.until(lambda: len(inbox.rows) == 2)
+        assert [(row.kind, row.text, row.direct) for row in inbox.rows.values()] == [
+            ("context", "just talk", False),
+            ("message", "help", False),
+        ]
+
+
 async def test_edits_deletions_and_reactions(daemon: SignalCliEmulator) -> None:  # BO-076
     async with connected(daemon) as (_, inbox):
         said = daemon.say("Buy milk", ADA)

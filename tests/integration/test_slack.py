@@ -288,6 +288,17 @@ async def test_all_of_a_channel_is_taken_where_the_config_says_so(platform: Slac
         await inbox.until(lambda: inbox.texts == ["lunch?"])
 
 
+async def test_what_is_not_for_clew_is_kept_in_its_threads_where_the_config_says_so(platform: SlackEmulator) -> None:  # BO-069
+    async with connected(platform, groups="listen") as (_, inbox):
+        platform.say("in nobody's thread", channel=CLUB)
+        root = platform.say(f"{MENTION} hello", channel=CLUB)
+        platform.say("<@U0BOB00000> what do you say?", channel=CLUB, thread=root)
+        platform.say("and you?", channel=CLUB, thread=root)
+        await inbox.until(lambda: len(inbox.rows) == 3)
+        assert [row.kind for row in inbox.rows.values()] == ["message", "context", "message"]
+        assert len({str(row.address) for row in inbox.rows.values()}) == 1
+
+
 async def test_an_edit_names_what_it_changes_and_a_preview_is_none(platform: SlackEmulator) -> None:  # BO-075, BO-076
     async with connected(platform) as (_, inbox):
         ts = platform.say("see https://e.org")

@@ -196,6 +196,22 @@ async def test_of_a_group_only_what_speaks_to_the_bot_is_taken(platform: Telegra
         )
 
 
+async def test_what_is_not_for_the_bot_is_kept_where_the_config_says_so(platform: TelegramEmulator) -> None:  # BO-069
+    async with connected(platform, groups="listen", prefix="!") as (_, inbox):
+        said = platform.say("lunch?", BOB, GROUP)
+        platform.say("I am a bot", {"id": 77, "is_bot": True, "first_name": "Other"}, GROUP)
+        platform.say("", BOB, GROUP, sticker={"file_id": "s"})
+        platform.say("!help", ADA, GROUP)
+        platform.edit(said, "lunch at one?")
+        await inbox.until(lambda: len(inbox.rows) == 3)
+        assert [(row.kind, row.text, row.sender) for row in inbox.rows.values()] == [
+            ("context", "lunch?", "12"),
+            ("message", "help", "11"),
+            ("edit", "lunch at one?", "12"),
+        ]
+        assert [row.sent_at for row in inbox.rows.values()][2] == 1_800_000_009
+
+
 async def test_all_of_a_group_is_taken_where_the_config_says_so(platform: TelegramEmulator) -> None:
     async with connected(platform, groups="all") as (_, inbox):
         platform.say("lunch?", BOB, GROUP)

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 import structlog
 from pydantic import AfterValidator, Field, SecretStr
@@ -36,7 +36,7 @@ from clew_transports.irc.connection import ANSWER_S, SILENT_S, Connection, Denie
 from clew_transports.irc.lines import LIMIT, Line, addressed, folded, plain, said, written
 from clew_transports.markup import plain as without_marks
 from clew_transports.markup import read
-from clew_transports.settings import Section
+from clew_transports.settings import Groups, Section
 from clew_transports.text import parts
 
 BURST = 5
@@ -82,7 +82,7 @@ class Settings(Section):
     account: str = ""
     password: SecretStr | None = None
     channels: Annotated[tuple[str, ...], AfterValidator(_are_channels), Field(max_length=100)] = ()
-    groups: Literal["mention", "all"] = "mention"
+    groups: Groups = "mention"
     prefix: Annotated[str, Field(min_length=1, max_length=50)] | None = None
     trust_nicks: bool = False
     line_every: Annotated[Duration, Field(ge=0.0, le=60.0)] = 2.0
@@ -188,20 +188,22 @@ class IrcTransport:
             if not text.startswith("\x01ACTION "):
                 return None  # requests to the client, such as VERSION
             text = text.removeprefix("\x01ACTION ").rstrip("\x01")
-        words: str | None = plain(text).strip()
-        if not direct and words:
-            words = self._addressed(words)
-        if not words or folded(line.nick) == folded(self._connection.nick):
+        said = plain(text).strip()
+        words = said if direct or not said else self._addressed(said)
+        kept = self._settings.groups == "listen" and said
+        if not (words or kept) or folded(line.nick) == folded(self._connection.nick):
             return None
         account = line.tags.get("account", "") or (line.nick if self._settings.trust_nicks else "")
         if not NICK.fullmatch(account):
-            self._log_in(line.nick)
+            if words:
+                self._log_in(line.nick)
             return None
         return Inbound(
             external_id=f"{self._name}/{line.tags.get('msgid') or uuid.uuid4()}",
             address=Address(self._name, folded(account) if direct else folded(target)),
             sender=folded(account),
-            text=words,
+            text=words or said,
+            kind="message" if words else "context",
             sender_name=line.nick,
             direct=direct,
             sent_at=_time(line.tags.get("time", "")),

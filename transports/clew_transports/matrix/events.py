@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.settings import Groups
 
 SENDER = "sender"
 """Key of `Inbound.context`: who wrote it, who is mentioned in the reply."""
@@ -33,8 +34,6 @@ _SILENT = ("m.notice", "m.server_notice", "m.key.verification.request")
 _FALLBACK = re.compile(r"\A> (?:\* )?<[^>\n]{1,300}>[^\n]*\n(?:>[^\n]*\n)*\n?")
 """What older clients put in front of a reply: the words that are answered."""
 _REPLY_HTML = re.compile(r"<mx-reply>.*?</mx-reply>", re.DOTALL)
-
-Groups = Literal["mention", "all"]
 
 
 class Malformed(ValueError):
@@ -241,13 +240,15 @@ class Reader:
         answered = replied_to({"content": content})
         attachment = _attachment(content) if kind in _FILES else None
         text = _words(content, kind, answered)
-        if not found.direct and not (to_me or self._is_meant(content, text)):
+        is_meant = found.direct or to_me or self._is_meant(content, text)
+        if not is_meant and not (self.groups == "listen" and kind in ("m.text", "m.emote") and text.strip()):
             return None
         thread = relation.get("event_id") if relation.get("rel_type") == "m.thread" else None
         return replace(
             found,
             address=replace(found.address, thread=thread if isinstance(thread, str) and is_event(thread) else None),
-            text=self._addressed(text, found.direct),
+            kind="message" if is_meant else "context",
+            text=self._addressed(text, found.direct) if is_meant else text,
             reply_to=answered or None,
             attachments=(attachment,) if attachment else (),
             refused="" if attachment or kind in ("m.text", "m.emote") else READABLE,

@@ -5,8 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from clew_transports.matrix.events import Groups
-from clew_transports.settings import BaseUrl, Section
+from clew_transports.settings import BaseUrl, Groups, Section
 
 
 def _is_user(user: str) -> str:

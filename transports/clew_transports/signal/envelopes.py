@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.settings import Groups
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 NUMBER = re.compile(r"\+[1-9][0-9]{5,14}")
@@ -15,8 +16,6 @@ GROUP = re.compile(r"[A-Za-z0-9_-]{22,88}={0,2}")
 READABLE = "I can read text, pictures and files, and this is something else."
 _MENTION = "\ufffc"
 """What stands in the text where somebody is mentioned."""
-
-Groups = Literal["mention", "all"]
 
 
 class Malformed(ValueError):
@@ -61,7 +60,8 @@ class Reader:
         if reaction and (reaction.get("isRemove") or not self._is_own(reaction.get("targetAuthorUuid"), reaction.get("targetAuthor"))):
             return None
         silent = not (text or files or reaction or deleted or "sticker" in data or "contacts" in data)
-        if silent or (group is not None and not (reaction or deleted or self._is_meant(data, text))):
+        is_meant = group is None or bool(reaction or deleted) or self._is_meant(data, text)
+        if silent or not (is_meant or (self.groups == "listen" and text.strip())):
             return None
         changes = edit["targetSentTimestamp"] if edit else deleted["timestamp"] if deleted else None
         quote = data.get("quote") or {}
@@ -73,7 +73,7 @@ class Reader:
             client_id=str(int(envelope["timestamp"])),
             sender_name=str(envelope.get("sourceName") or "")[:200],
             direct=group is None,
-            kind="reaction" if reaction else "delete" if deleted else "edit" if edit else "message",
+            kind="reaction" if reaction else "delete" if deleted else "edit" if edit else "message" if is_meant else "context",
             edits="" if changes is None else self._id(sender, changes),
             reply_to=str(int(reaction["targetSentTimestamp"])) if reaction else str(int(quote["id"])) if "id" in quote else None,
             sent_at=int(envelope["timestamp"]) / 1000,

@@ -29,8 +29,8 @@ from clew.transport import (
     Typing,
     Unknown,
 )
-from clew_transports.settings import Section
-from clew_transports.signal.envelopes import NUMBER, Groups, Malformed, Reader, receiver
+from clew_transports.settings import Groups, Section
+from clew_transports.signal.envelopes import NUMBER, Malformed, Reader, receiver
 from clew_transports.signal.rpc import ANSWER_S, Fault, Rpc, Unanswered, Unreached
 from clew_transports.signal.styles import LIMIT, rendered, size
 from clew_transports.text import parts

@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.settings import Groups
 from clew_transports.slack.mrkdwn import words
 from clew_transports.slack.place import Place, order
-
-Groups = Literal["mention", "all"]
 
 SAID = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of a message that a person wrote."""
@@ -119,10 +118,11 @@ class Reader:
     def _message(self, event: Mapping[str, Any], place: Place, names: Mapping[str, str]) -> tuple[Inbound | None, Place]:
         channel, ts, text = str(event["channel"]), str(event["ts"]), str(event["text"] or "")
         attachments = tuple(_attachments(event))
-        if not self._is_somebody(event) or not (text or attachments) or not self._is_meant(event, channel, place):
+        is_meant = self._is_meant(event, channel, place)
+        if not self._is_somebody(event) or not (text or attachments) or not (is_meant or self._is_kept(event, channel, place)):
             return None, place
         sender, thread, direct = _fitting(_USER, event["user"]), _thread(event), channel.startswith("D")
-        if not direct and (thread is None or place.is_joined(channel, thread)):
+        if is_meant and not direct and (thread is None or place.is_joined(channel, thread)):
             place = place.joined(channel, thread or ts)
         inbound = Inbound(
             external_id=self._external(channel, ts),
@@ -132,6 +132,7 @@ class Reader:
             client_id=ts,
             sender_name=names.get(sender, ""),
             direct=direct,
+            kind="message" if is_meant else "context",
             reply_to=thread if event.get("parent_user_id") == self.bot.user else None,
             sent_at=float(order(ts)[0]),
             attachments=attachments,
@@ -144,7 +145,8 @@ class Reader:
         channel, text = str(event["channel"]), str(message.get("text") or "")
         if "edited" not in message or text == before.get("text") or not self._is_somebody(message):
             return None
-        if not self._is_meant(message | {"text": before.get("text", text)}, channel, place):
+        read = message | {"text": before.get("text", text)}
+        if not (self._is_meant(read, channel, place) or self._is_kept(read, channel, place)):
             return None
         ts, direct, sender = str(message["ts"]), channel.startswith("D"), _fitting(_USER, message["user"])
         at = str(message["edited"]["ts"])
@@ -164,7 +166,9 @@ class Reader:
     def _deletion(self, event: Mapping[str, Any], ts: str, place: Place) -> Inbound | None:
         """Slack does not always say what was deleted, and never by whom."""
         before, channel = event.get("previous_message"), str(event["channel"])
-        if before and not (self._is_somebody(before) and self._is_meant(before, channel, place)):
+        if before and not self._is_somebody(before):
+            return None
+        if before and not (self._is_meant(before, channel, place) or self._is_kept(before, channel, place)):
             return None
         return Inbound(
             external_id=f"{self._external(channel, ts)}/d",
@@ -218,6 +222,12 @@ class Reader:
             return True
         answers = thread is not None and (message.get("parent_user_id") == self.bot.user or place.is_joined(channel, thread))
         return answers and not called and not _MASSES.search(text)
+
+    def _is_kept(self, message: Mapping[str, Any], channel: str, place: Place) -> bool:
+        """Whether a line that is not for clew is kept: one of a thread that clew answers in. Others would be chats of their own."""
+        text, thread = str(message.get("text") or ""), _thread(message)
+        known = thread is not None and (message.get("parent_user_id") == self.bot.user or place.is_joined(channel, thread))
+        return self.groups == "listen" and known and bool(text.strip())
 
     def _addressed(self, text: str, names: Mapping[str, str], direct: bool) -> str:
         """The words of a message without what only says whom they are for."""

@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr
 
 from clew.transport import Address
-from clew_transports.settings import BaseUrl, Section
-from clew_transports.slack.events import Groups
+from clew_transports.settings import BaseUrl, Groups, Section
 
 
 def _is_token(prefix: str) -> Callable[[SecretStr], SecretStr]:
