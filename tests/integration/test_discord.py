@@ -342,6 +342,9 @@ async def test_files_come_with_their_bytes_and_other_things_are_named(platform: 
         ("MESSAGE_UPDATE", {"edited_timestamp": 5, "author": 7}),
         ("MESSAGE_REACTION_ADD", {"emoji": None}),
         ("GUILD_CREATE", {"id": None, "channels": 5}),
+        ("GUILD_CREATE", {"id": float("inf"), "channels": []}),
+        ("GUILD_CREATE", {"id": "5", "channels": [], "roles": [5]}),
+        ("MESSAGE_CREATE", {"id": float("inf"), "channel_id": "1", "author": {"bot": True}, "type": 0}),
         ("GUILD_DELETE", {"id": [1]}),
         ("MESSAGE_NEW_FASHION", {"a": [1]}),
     ],
@@ -377,7 +380,9 @@ async def test_a_connection_that_answers_no_heartbeat_is_renewed(platform: Disco
         assert len(platform.gateway.identified) == 1
 
 
-@pytest.mark.parametrize("how", ["reconnect", "invalid but resumable", "drop", "close 4000", "close 4008", "nonsense", "no JSON"])
+@pytest.mark.parametrize(
+    "how", ["reconnect", "invalid but resumable", "drop", "close 4000", "close 4008", "nonsense", "no number", "no JSON"]
+)
 async def test_a_session_goes_on_behind_a_connection_that_ended(platform: DiscordEmulator, how: str) -> None:  # P42 P48
     async with connected(platform) as (_, inbox):
         match how:
@@ -389,6 +394,8 @@ async def test_a_session_goes_on_behind_a_connection_that_ended(platform: Discor
                 platform.gateway.drop()
             case "nonsense":
                 platform.gateway.say('{"op": 0, "s": "x"}')
+            case "no number":
+                platform.gateway.say('{"op": 0, "s": Infinity, "t": "MESSAGE_CREATE", "d": {}}')
             case "no JSON":
                 platform.gateway.say("{" * 1000)
             case _:

@@ -8,7 +8,7 @@ from clew.plugins import Fault
 from clew_transports.calls import Unanswered, Unreached
 from clew_transports.discord.api import Api, Refusal
 from clew_transports.discord.gateway import FATAL
-from clew_transports.discord.place import gateway_address
+from clew_transports.discord.place import OTHER_SHAPE, gateway_address
 
 NEEDED = {
     1 << 10: "View Channels",
@@ -31,7 +31,7 @@ async def gateway(api: Api) -> str:
     try:
         starts = told["session_start_limit"]
         remaining, reset_s, url = int(starts["remaining"]), float(starts["reset_after"]) / 1000, gateway_address(told["url"])
-    except (KeyError, TypeError, ValueError):
+    except OTHER_SHAPE:
         raise Unanswered("Discord's answer to where its gateway is is none") from None
     if remaining <= 0:
         raise Refusal(429, "no further sessions may be begun today", retry_after=reset_s)
@@ -52,7 +52,7 @@ async def faults(api: Api, name: str) -> list[Fault]:
         return [Fault(str(why), look)]
     try:
         return [*_of_application(application), *_of_servers(servers, str(int(me["id"]))), *_of_clock(api.date)]
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except OTHER_SHAPE:
         return [Fault("what answers is not Discord's API", look)]
 
 

@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.discord.place import OTHER_SHAPE
 from clew_transports.settings import Groups
 
 SERVER = "server"
 """Key of `Inbound.context`: set where the message is not in a private chat, and a reply names it."""
 
 READABLE = "I can read text, pictures and files, and this is something else."
-_UNREADABLE = ("sticker_items", "poll")
+_NO_WORDS = ("sticker_items", "poll")
 _PRIVATE = 1
 """The type of a private chat; groups of friends have another one."""
 _SAID = frozenset({0, 19})
@@ -58,14 +59,14 @@ class Reader:
                 case "MESSAGE_DELETE_BULK":
                     return self._deletions(event, event["ids"])
             return []
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        except OTHER_SHAPE:
             raise Malformed(f"a {kind} of another shape than Discord documents") from None
 
     def missed(self, message: Any, server: bool) -> list[Inbound]:
         """The message of a channel's history that is for clew; `server`: the channel is one of a server. Raises Malformed."""
         try:
             return self._message(message, server)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        except OTHER_SHAPE:
             raise Malformed("a message of another shape than Discord documents") from None
 
     def _edit(self, event: Mapping[str, Any]) -> list[Inbound]:
@@ -110,7 +111,7 @@ class Reader:
         if not is_meant and not (self.groups == "listen" and said.strip()):
             return []
         text = _readable(self._addressed(said, direct) if is_meant else said, message) if said else _forwarded(message)
-        unreadable = any(message.get(kind) for kind in _UNREADABLE)
+        unreadable = any(message.get(kind) for kind in _NO_WORDS)
         if not (text or attachments or unreadable):
             return []
         external_id = f"{self.name}/{self.bot}/{number}"
@@ -164,7 +165,7 @@ def place_of(message: Any) -> tuple[int, str, bool]:
     """The number of a message, its channel, and whether that is a private chat. Raises Malformed."""
     try:
         return int(message["id"]), str(int(message["channel_id"])), "guild_id" not in message and _is_private(message)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except OTHER_SHAPE:
         raise Malformed("a message of another shape than Discord documents") from None
 
 

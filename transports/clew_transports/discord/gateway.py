@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 
-from clew_transports.discord.place import Place
+from clew_transports.discord.place import OTHER_SHAPE, Place
 
 INTENTS = 1 << 0 | 1 << 9 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 15
 """Servers, their messages and reactions, private messages and reactions, and what messages say."""
@@ -93,7 +93,7 @@ class Gateway:
             interval = float(hello["d"]["heartbeat_interval"]) / 1000
             if hello["op"] != 10 or not 0 < interval < 3600:
                 raise ValueError
-        except (KeyError, TypeError, ValueError):
+        except OTHER_SHAPE:
             raise Lost("Discord's greeting is none") from None
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._beat(interval))]
         if place.session:
@@ -132,8 +132,8 @@ class Gateway:
                         self._heard = True
         except Lost as lost:
             await self._events.put(lost)
-        except (KeyError, TypeError, ValueError):
-            await self._events.put(Lost("Discord sent what is no event"))
+        except Exception as error:  # nobody else would notice that nothing is read any more
+            await self._events.put(Lost(f"Discord sent what is no event ({type(error).__name__})"))
 
     async def _beat(self, interval: float) -> None:
         """A heartbeat each `interval` seconds; one that nobody answered ends the connection."""

@@ -18,6 +18,8 @@ EPOCH_MS = 1_420_070_400_000
 
 _WRITTEN_IN = frozenset({0, 2, 5, 10, 11, 12, 13})
 """Types of channels that have messages of their own: text, voice, announcements, threads, stages."""
+OTHER_SHAPE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""What reading values of another shape than the documented one raises."""
 _ADDRESS = re.compile(r"wss?://[A-Za-z0-9.:\[\]_-]{1,255}(/[A-Za-z0-9._~/-]{0,200})?")
 
 
@@ -60,7 +62,7 @@ class Place:
                 session, url = "", ""
             chats, known = tuple(map(str, directs)), tuple(map(str, roles))
             return cls(str(bot), str(session), url, int(seq), int(floor), frozenset(map(str, awaited)), chats, known)
-        except (ValueError, TypeError, RecursionError):
+        except OTHER_SHAPE:
             return cls()
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ from clew_transports.discord.api import Api, Refusal
 from clew_transports.discord.catching_up import missed
 from clew_transports.discord.events import Malformed, Reader, place_of
 from clew_transports.discord.gateway import ANEW_PAUSE_S, FATAL, Event, Gateway, Lost
-from clew_transports.discord.place import Place, channels, own_roles, snowflake
+from clew_transports.discord.place import OTHER_SHAPE, Place, channels, own_roles, snowflake
 
 LONGEST_PAUSE_S = 120.0
 """Of these the day has 720, and of sessions a bot may begin 1,000."""
@@ -143,7 +143,7 @@ class Receiver:
             known = self.place.bot == bot
             place = self.place if known else Place(bot, floor=snowflake(time.time() * 1000))
             begun = place.with_session(session, url, servers if known else ())
-        except (KeyError, TypeError, ValueError):
+        except OTHER_SHAPE:
             raise Lost("Discord began a session with what is none", resumable=False) from None
         self.place = place
         self._is_up()
@@ -155,7 +155,7 @@ class Receiver:
         """A server is there, with its channels; in a new session what was missed there is asked for."""
         try:
             server, lasts, roles = str(int(told["id"])), channels(told), own_roles(told, self.place.bot)
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except OTHER_SHAPE:
             raise Malformed("a GUILD_CREATE of another shape than Discord documents") from None
         self.place = self.place.with_roles(roles)
         if server in self.place.awaited:
