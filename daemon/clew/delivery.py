@@ -188,9 +188,14 @@ class Delivering:
         if left := self._pace.left(delivery.address):
             raise Retry("the platform asked to wait", left)
         delivery = await self._previews.settled(delivery)
-        if delivery.preview_ref == "":
+        if delivery.preview_ref == "" and not self._looks_itself:
             return replace(delivery, preview_ref=await self._lost_preview(delivery))
         return delivery
+
+    @property
+    def _looks_itself(self) -> bool:
+        """Whether the adapter looks for a first preview of which nobody noted what the platform said."""
+        return self._transport.capabilities.can_find and not self._transport.capabilities.idempotent_send
 
     async def _anew(self, delivery: Delivery, why: Gone | Refused) -> Delivery:
         """A delivery without the message that it was to take the place of. Raises `why` where there is none."""
@@ -210,7 +215,7 @@ class Delivering:
             return await self._transport.hint(delivery.address, event)
 
     async def _sent(self, delivery: Delivery) -> Sent:
-        if not delivery.parts and not delivery.preview_ref:
+        if not delivery.parts and delivery.preview_ref is None:
             return Sent()
         await self._pace.turn()
         async with asyncio.timeout(SEND):
@@ -228,7 +233,7 @@ class Delivering:
             if found.upto is None or found.upto >= len(delivery.parts):
                 return Settlement("sent", found.ref, sent_parts=len(delivery.parts))
             return self._again(replace(delivery, sent=found.upto), reason, None)
-        edits = delivery.preview_ref is not None and not delivery.sent  # to the same words: that is no repeat
+        edits = bool(delivery.preview_ref) and not delivery.sent  # to the same words: that is no repeat
         if edits or self._transport.capabilities.idempotent_send:
             return self._again(delivery, reason, None)
         if delivery.repeat:

@@ -111,6 +111,7 @@ class Delivery:
     repeat: it may be with the platform already, an earlier attempt having ended without an answer.
     preview_ref: the message that showed what was being said, where `stream` is `edit`. As long as `sent` is 0 it is edited to the first
     part, which the platform then has; the other parts are sent behind it. No parts: that message is to be deleted, there is no reply.
+    Empty: there may be such a message, of which nobody noted what the platform said; where `find` works `send` looks for it.
     asks: it is a question that is open. Where the platform has buttons the last part gets `yes`, `no` and `always`; a press is handed in as
     an `Inbound` of the kind `reaction`.
     """

@@ -25,6 +25,7 @@ from clew_transports.discord.sending import Sender
 from clew_transports.discord.transport import DiscordTransport
 from clew_transports.mqtt.connection import Connection
 from clew_transports.mqtt.transport import MqttTransport
+from clew_transports.slack.transport import SlackTransport
 from clew_transports.telegram.api import Api
 from clew_transports.telegram.transport import TelegramTransport
 from clew_transports.webhook.transport import WebhookTransport
@@ -86,6 +87,8 @@ def install(reach: Callable[[str], None]) -> None:
     _around(DiscordTransport, "send", "send", reach)
     _around(Sender, "preview", "preview", reach)
     _around_files(reach)
+    _around(SlackTransport, "send", "send", reach)
+    _around(SlackTransport, "_previewed", "preview", reach)
     _around_confirmation(reach)
     _behind_acknowledgement(reach)
     _in_stream(reach)

@@ -2,7 +2,7 @@
 
 After a restart the reply stands in the place of what was shown. There is one exception: on Telegram a kill between the posting of the
 first words and the note of them leaves them beside the reply, since it can be asked for nothing that it was sent. Discord knows the first
-words by their nonce.
+words by their nonce, Slack by their metadata.
 """
 
 import asyncio
@@ -21,11 +21,12 @@ import pytest
 from tests.acceptance import stamp
 from tests.acceptance.harness import DEADLINE_S
 from tests.acceptance.test_crash_points import Daemons, read, read_points
-from tests.emulators import discord, telegram
+from tests.emulators import discord, slack, telegram
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.discord import DiscordEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply, Stall
+from tests.emulators.slack import SlackEmulator
 from tests.emulators.telegram import TelegramEmulator
 from tests.integration.web_harness import running
 from tests.servers import free_port
@@ -47,6 +48,8 @@ class Chat:
     """A group with one person and the bot."""
 
     name: str
+    person = "11"
+    """Who asks, as the platform knows them."""
     unnoted: frozenset[str]
     """Points at which the first words are in the group, nothing says so yet, and the platform does not know them again."""
 
@@ -116,6 +119,28 @@ class DiscordChat(Chat):
         self._emulator.forget()
 
 
+class SlackChat(Chat):
+    name, unnoted, person = "slack", frozenset[str](), "U0ADA"
+
+    def __init__(self, emulator: SlackEmulator) -> None:
+        self._emulator = emulator
+
+    def section(self) -> JsonObject:
+        return {"bot_token": slack.BOT_TOKEN, "app_token": slack.APP_TOKEN, "base_url": self._emulator.url}
+
+    async def ask(self) -> None:
+        self._emulator.say(f"{slack.MENTION} talk", self.person, "C0CLUB")
+
+    def texts(self) -> list[str]:
+        return self._emulator.texts("C0CLUB")
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        await self._emulator.until(condition, DEADLINE_S)
+
+    def forget(self) -> None:
+        self._emulator.forget()
+
+
 @dataclass
 class Group:
     """A chat, and daemons that are killed while they talk there."""
@@ -134,7 +159,7 @@ class Group:
             "http": {"port": free_port()},
             "providers": {"claude": model},
             "agent": {"provider": "claude", "timezone": "UTC"},
-            "people": {"ada": {"role": "owner", "identities": [f"{self.chat.name}:11"]}},
+            "people": {"ada": {"role": "owner", "identities": [f"{self.chat.name}:{self.chat.person}"]}},
             "transports": {self.chat.name: {"enabled": True, **self.chat.section()}},
         }
         path = folder / "clew.yaml"
@@ -190,14 +215,15 @@ async def grouped(folder: Path, kind: str) -> AsyncIterator[Group]:
     async with (
         TelegramEmulator() as on_telegram,
         DiscordEmulator() as on_discord,
+        SlackEmulator() as on_slack,
         AnthropicEmulator(script=talks) as model,
         Daemons.ready(environment) as daemons,
     ):
-        chat = TelegramChat(on_telegram) if kind == "telegram" else DiscordChat(on_discord)
-        yield Group(folder, chat, model, daemons)
+        chats = (TelegramChat(on_telegram), DiscordChat(on_discord), SlackChat(on_slack))
+        yield Group(folder, next(chat for chat in chats if chat.name == kind), model, daemons)
 
 
-@pytest.mark.parametrize("kind", ["telegram", "discord"])
+@pytest.mark.parametrize("kind", ["telegram", "discord", "slack"])
 async def test_killed_at_any_point_the_reply_takes_the_place_of_what_was_shown(kind: str, tmp_path: Path) -> None:  # P43 P48
     async with grouped(tmp_path, kind) as group:
         points = await group.killed_at()

@@ -210,6 +210,12 @@ class SlackEmulator:
         for socket in self.sockets[:count]:
             await socket.close()
 
+    def forget(self) -> None:
+        """Nothing waits, and nothing was said."""
+        self._waiting.clear()
+        self.history.clear()
+        self.messages.clear()
+
     def texts(self, channel: str, thread: str | None = None) -> list[str]:
         """What the bot has said there, as it is read."""
         return [

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from clew.transport import Address, Delivery, Gone, Preview, Refused, Retry, Typing
+from clew.transport import Address, Delivery, Gone, Preview, Refused, Retry, Typing, Unknown
 from clew_transports.slack.transport import SlackTransport
 from tests.emulators import slack, telegram
 from tests.emulators.slack import SlackEmulator
@@ -80,16 +80,17 @@ async def test_a_preview_is_never_taken_for_the_reply(platform: SlackEmulator) -
         assert await transport.find(whole) is not None
 
 
-async def test_a_first_preview_of_unknown_fate_is_found_and_goes_on(platform: SlackEmulator) -> None:  # P43
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("fault", [telegram.does_and_drops, telegram.drops, slack.does_and_fails("internal_error")])
+async def test_a_first_preview_of_unknown_fate_is_found_and_goes_on(platform: SlackEmulator, fault: Fault, again: bool) -> None:  # P43
     async with connected(platform) as (transport, _):
-        platform.next["chat.postMessage"].append(telegram.does_and_drops)
-        assert await transport.hint(TO, preview("half")) is None
-        await sent(transport, reply(transport, "the reply", None))
+        platform.next["chat.postMessage"].append(fault)
+        with pytest.raises(Unknown):
+            await transport.hint(TO, preview("half"))
+        if again:  # a turn that goes on after a crash
+            await transport.hint(TO, preview("half of it"))
+        await sent(transport, reply(transport, "the reply", ""))
         assert platform.texts(HER) == ["the reply"]
-        platform.next["chat.postMessage"].append(telegram.drops)
-        assert await transport.hint(Address("slack", "D0BOB"), replace(preview("half"), id="lost")) is None
-        await sent(transport, replace(delivery(transport, "all of it", "D0BOB"), id="lost"))
-        assert platform.texts("D0BOB") == ["all of it"]
 
 
 async def test_a_message_that_was_deleted_meanwhile_is_gone(platform: SlackEmulator) -> None:  # P43

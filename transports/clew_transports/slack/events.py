@@ -128,7 +128,7 @@ class Reader:
             external_id=self._external(channel, ts),
             address=self._address(channel, thread, ts),
             sender=sender,
-            text=self._addressed(text, names, direct),
+            text=self._addressed(text, names, direct) if is_meant else words(text, names),
             client_id=ts,
             sender_name=names.get(sender, ""),
             direct=direct,

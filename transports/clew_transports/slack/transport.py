@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 from clew.plugins import Plugin
@@ -41,7 +42,7 @@ CHECK_S = 300.0
 """Seconds between two looks whether the token still holds."""
 APART_S = 1.0
 """Seconds between two messages in one channel: one per second is what Slack takes."""
-LONGEST_TURN_S = 10.0
+LONGEST_WAIT_S = 10.0
 """Seconds that a message waits for the channel's next second; beyond it the host is asked to come again."""
 EDIT_EVERY_S, UPDATES_APART_S = 1.5, 1.2
 """Seconds between two edits of a message, and of any: fifty a minute and workspace are what Slack takes."""
@@ -52,8 +53,8 @@ PAGES = 5
 """Pages of a channel's messages that are looked through for it."""
 REPLY, PREVIEW = "clew_reply", "clew_preview"
 """Types of the metadata by which a reply, and what is shown before it is complete, are known again."""
-MAX_LOST = 1000
-"""First previews of unknown fate that are remembered."""
+RESUMED_S, LONGEST_TURN_S = 600.0, 3600.0
+"""Seconds after the start in which a reply may go on that an earlier process began to show, and for which one may have been written."""
 
 
 class SlackTransport:
@@ -82,12 +83,12 @@ class SlackTransport:
         self._bot: Bot | None = None
         self._inlet: Inlet | None = None
         self._pace = Pauses()
-        self._lost: dict[str, None] = {}
+        self._began = -RESUMED_S
         self._callbacks = Callbacks(name, secret(settings.signing_secret), clock, lambda: self._inlet)
 
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Raises what `host.accept` raises."""
-        pause = self._first_pause
+        pause, self._began = self._first_pause, asyncio.get_running_loop().time()
         async with self._api:
             while True:
                 try:
@@ -113,12 +114,18 @@ class SlackTransport:
         if wrong := unreachable(delivery.address):
             raise Refused(f"{delivery.address} is no place in Slack: {wrong}")
         try:
-            shown = await self._preview_of(delivery)
+            shown = delivery.preview_ref or ""
+            if delivery.preview_ref == "" and not delivery.sent:  # there may be one
+                shown = await self._preview_of(delivery)
             if not delivery.parts:
                 return await self._withdrawn(delivery, shown)
             text, upto = delivery.parts[delivery.sent].text, delivery.sent + 1
-            if shown:
-                return Sent(await self._edit(delivery, shown, text, REPLY), upto)
+            if shown and not delivery.sent:
+                try:
+                    return Sent(await self._edit(delivery, shown, text, REPLY), upto)
+                except Refusal as refusal:
+                    if refusal.error not in GONE or delivery.preview_ref:
+                        raise
             if not text.strip():
                 return Sent("", upto)
             await self._turn(delivery.address.chat)
@@ -141,27 +148,19 @@ class SlackTransport:
         """What is being said, by editing; Slack shows no typing of bots. A frame that would come too soon is left out."""
         if self._inlet is None or isinstance(event, Typing):
             return None
-        now = asyncio.get_running_loop().time()
         shown = Delivery(event.id, to, event.text, (Part(event.text),), self._clock(), preview_ref=event.ref)
         try:
-            if ref := await self._preview_of(shown):
-                if not self._pace.left(UPDATE, now):
-                    await self._edit(shown, ref, event.text, PREVIEW)
-                return ref
-            if self._pace.left(to.chat, now):
-                return None
-            self._pace.pause(to.chat, now + APART_S)
-            return await self._post(shown, event.text, PREVIEW)
+            return await self._previewed(shown)
+        except Unreached:
+            return event.ref
+        except Unanswered as reason:
+            raise Unknown(str(reason)) from None
         except Refusal as refusal:
+            if refusal.error in HALF_DONE:
+                raise Unknown(str(refusal)) from None
             if refusal.error in LATER:
                 raise Retry(str(refusal), refusal.retry_after) from None
             raise Refused(str(refusal)) from None
-        except Unanswered:
-            if not event.ref:
-                self._lost = dict(list({**self._lost, event.id: None}.items())[-MAX_LOST:])
-            return event.ref
-        except Unreached:
-            return event.ref
 
     def routes(self) -> Sequence[Route]:
         return (Route("POST", "/", self._callbacks.posted),)
@@ -232,13 +231,24 @@ class SlackTransport:
                     raise
         return Sent()
 
+    async def _previewed(self, shown: Delivery) -> str | None:
+        """The message that shows this now, None for none yet. Raises what `Api.call` raises."""
+        channel, now = shown.address.chat, asyncio.get_running_loop().time()
+        ref = shown.preview_ref
+        if not ref and now - self._began < RESUMED_S:  # a turn that goes on after a crash may have one
+            ref = await self._preview_of(shown)
+        if ref:
+            if not self._pace.left(UPDATE, now):
+                await self._edit(shown, ref, shown.text, PREVIEW)
+            return ref
+        if self._pace.left(channel, now):
+            return None
+        self._pace.pause(channel, now + APART_S)
+        return await self._post(shown, shown.text, PREVIEW)
+
     async def _preview_of(self, delivery: Delivery) -> str:
-        """The message that shows what a delivery is to take the place of, empty for none. One of unknown fate is looked for."""
-        if delivery.preview_ref or delivery.sent or delivery.id not in self._lost:
-            return "" if delivery.sent else delivery.preview_ref or ""
-        found = await self._known(delivery, PREVIEW)
-        del self._lost[delivery.id]
-        return found.get(1, "")
+        """Look for the message that shows a reply before it is complete; empty for none."""
+        return (await self._known(replace(delivery, ts=delivery.ts - LONGEST_TURN_S), PREVIEW)).get(1, "")
 
     async def _known(self, delivery: Delivery, kind: str) -> dict[int, str]:
         """The ts of each part of a delivery that Slack has. Raises Refusal, Unreached or Unanswered where it cannot be asked."""
@@ -279,7 +289,7 @@ class SlackTransport:
         """Wait for the channel's next second. Raises Retry where Slack asked for a longer wait."""
         now = asyncio.get_running_loop().time()
         wait = self._pace.left(channel, now)
-        if wait > LONGEST_TURN_S:
+        if wait > LONGEST_WAIT_S:
             raise Retry("Slack asked to wait", wait)
         self._pace.pause(channel, now + wait + APART_S)
         await asyncio.sleep(wait)
