@@ -143,8 +143,9 @@ class Attaching:
 
     async def _fetch(self, file: Waiting) -> None:
         transport = self._transports.get(file.transport)
-        if transport is None:
-            raise LookupError(file.ref)
+        if transport is None:  # it is turned off in the config, and may be turned on again
+            await self._files.spare(file, self._time.wall() + LONGEST_WAIT)
+            return
         async with asyncio.timeout(PATIENCE):
             await self._files.take(file, _pieces(transport, file.ref), self._means().most_bytes, self._time.wall)
         log.info("attachment.fetched", transport=file.transport, address=file.address, file=file.id)

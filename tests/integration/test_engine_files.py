@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import date
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ from clew.providers import ollama
 from clew.recall import search
 from clew.store.backup import backup, copied_files
 from clew.transport import Attachment
+from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.ollama import OllamaEmulator
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo, numbered
 from tests.emulators.server import Fault, JsonObject, Reply
+from tests.files import docx, paragraph, pdf
 from tests.integration.engine import World, engine, spoken, words_of
 from tests.pictures import OGG, gif, png
 
@@ -92,14 +95,33 @@ async def test_a_photo_alone_is_a_message(tmp_path: Path) -> None:  # P47
         assert content[0]["text"].startswith("[")  # the time at which it came
 
 
-async def test_the_prompt_cache_reads_all_that_stands_before_a_later_message(tmp_path: Path) -> None:  # P28 P29 P47
-    async with world(tmp_path, provider="anthropic", window=200_000) as made, made.running():
-        await made.desk.ask("what is this?", attachments=(photo(),))
+async def test_the_prompt_cache_reads_all_that_stands_before_a_new_message(tmp_path: Path) -> None:  # P28 P29 P47
+    async with world(tmp_path, provider="anthropic") as made, made.running():
+        await made.desk.ask("words " * 2000)
         for number in range(3):
-            await made.desk.ask(f"and what else, {number}? " + "a word and another one, " * 60)
-        first, *_, last = made.replies
-        assert images(last) == images(first)
-        assert spoken(last)[0]["content"][1]["source"] == spoken(first)[0]["content"][1]["source"]
+            await made.desk.ask(f"what is this, {number}?", attachments=(photo(),))
+            await made.desk.ask(f"and now, {number}?")
+        found = [record.accounting for record in made.model.calls]
+        accounts = [each for each in found if isinstance(each, Accounting)]
+        assert len(accounts) == 7
+        assert all(each.read == each.longest_unexpired_prefix for each in accounts)
+        # The first image of a conversation moves its messages once; from then on each call reads what the one before it wrote.
+        assert all(later.read == earlier.total for earlier, later in pairwise(accounts[1:]))
+
+
+async def test_of_an_image_whose_message_was_summarised_its_line_is_left(tmp_path: Path) -> None:  # P15 P47
+    async with world(tmp_path) as made:
+        made.compression(trigger_messages=6, keep_recent=2)
+        async with made.running():
+            await made.desk.ask("what is this?", attachments=(photo(),))
+            for number in range(4):
+                await made.desk.ask(f"and this, {number}?")
+            (summary,) = made.summaries
+            assert f"[image photo.jpg, image/png, 64×48 pixels, {len(PHOTO)} bytes]" in words_of(summary["messages"][-1])
+            assert images(summary) == []
+            assert [len(images(body)) for body in made.replies][-1] == 0
+            assert await made.store.verify_session(await made.session()) == []
+            assert len(stored(tmp_path)) == 1  # the transcript still has it
 
 
 async def test_a_restart_changes_no_byte(tmp_path: Path) -> None:  # P29 P47
@@ -392,3 +414,35 @@ async def test_a_file_in_a_line_that_is_only_listened_to_is_named_and_not_fetche
         await made.desk.ask("what did bob send?", "room", sender="ada", direct=False)
         assert any("[image photo.jpg, image/jpeg, 7 bytes]" in words_of(each) for each in spoken(made.replies[0]))
         assert made.desk.fetched == []
+
+
+async def test_of_a_pdf_and_a_docx_the_words_are_read(tmp_path: Path) -> None:  # P47
+    made_of = {"a": pdf(["The heron nests at Kallisaari."]), "b": docx(paragraph("The tern nests at Utö."))}
+    async with world(tmp_path, files=made_of) as made, made.running():
+        both = (Attachment("a.pdf", "", 0, "a"), Attachment("b.docx", "", 0, "b"))
+        await made.desk.ask("read these", attachments=both)
+        said = words_of(spoken(made.replies[0])[-1])
+        assert "> The heron nests at Kallisaari." in said
+        assert "> The tern nests at Utö." in said
+
+
+async def test_a_scan_is_seen_by_models_that_take_pages_and_named_to_others(tmp_path: Path) -> None:  # P47
+    scan = pdf([""])
+    for provider in ("anthropic", "openai"):
+        folder = tmp_path / provider
+        folder.mkdir()
+        async with world(folder, provider=provider, files={"s": scan}) as made, made.running():
+            await made.desk.ask("what is in this?", attachments=(Attachment("scan.pdf", "", 0, "s"),))
+            content = spoken(made.replies[0])[-1]["content"]
+            if provider == "anthropic":
+                source = {"type": "base64", "media_type": "application/pdf", "data": base64.b64encode(scan).decode()}
+                assert (content[1]["type"], content[1]["source"]) == ("document", source)
+            else:
+                assert f"[file scan.pdf, application/pdf, {len(scan):,} bytes]" in content
+
+
+async def test_a_document_that_cannot_be_read_is_told(tmp_path: Path) -> None:  # P47
+    async with world(tmp_path, replies=numbered("seen"), files={"b": docx("<broken")}) as made, made.running():
+        told = await made.desk.ask("read this", attachments=(Attachment("b.docx", "", 0, "b"),))
+        assert told.startswith("I could not use b.docx: ")
+        assert told.endswith("\n\nseen 1")
