@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from clew.messages import Message
 from clew.store import CacheEntry, Compaction, ModelCall, PromptState, Reader, ViewRows, model_calls, transcript
 from clew.store.damage import readable
 from clew.store.files import verbs as files
@@ -55,10 +56,10 @@ def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
     return [_compaction(row) for row in rows]
 
 
-def view(db: sqlite3.Connection, session: str) -> ViewRows:
-    """All rows of a session's view, from one snapshot."""
+def view(db: sqlite3.Connection, session: str, known: Sequence[Message] = ()) -> ViewRows:
+    """All rows of a session's view, from one snapshot. known: messages of it that are not read again, see `transcript.behind`."""
     forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL", (session,)).fetchone()
-    return _forked(db, session, *forked) if forked else _view(db, session, tip(db, session))
+    return _forked(db, session, *forked) if forked else _view(db, session, tip(db, session), known)
 
 
 def _forked(db: sqlite3.Connection, session: str, parent: str, fork_seq: int) -> ViewRows:
@@ -97,7 +98,7 @@ def before_summary(db: sqlite3.Connection, session: str) -> tuple[ViewRows, Comp
     return _view(db, session, parent), newest, standing[-1]
 
 
-def _view(db: sqlite3.Connection, session: str, newest: Compaction | None) -> ViewRows:
+def _view(db: sqlite3.Connection, session: str, newest: Compaction | None, known: Sequence[Message] = ()) -> ViewRows:
     to_seq = newest.to_seq if newest else 0
     pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,)))
     failures = db.execute("SELECT failures FROM compaction_state WHERE session = ?", (session,)).fetchone()
@@ -108,7 +109,7 @@ def _view(db: sqlite3.Connection, session: str, newest: Compaction | None) -> Vi
     return ViewRows(
         session=session,
         compaction=newest,
-        messages=transcript.between(db, session, to_seq),
+        messages=transcript.behind(db, session, to_seq, known),
         pins=pins,
         pinned=pinned,
         prompt=prompt_state(db, session),

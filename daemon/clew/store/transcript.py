@@ -231,6 +231,20 @@ def between(db: sqlite3.Connection, session: str, after: int, until: int | None 
     return tuple(message(row) for row in rows)
 
 
+def behind(db: sqlite3.Connection, session: str, after: int, known: Sequence[Message]) -> tuple[Message, ...]:
+    """Messages with after < seq that nobody took back. known: some that were read before, in order; they are not read again."""
+    if not known:
+        return between(db, session, after)
+    last = known[-1].seq
+    ids: str | None = db.execute(
+        "SELECT group_concat(id) FROM messages WHERE session = ? AND seq > ? AND seq <= ? AND id NOT IN (SELECT message FROM retractions)",
+        (session, after, last),
+    ).fetchone()[0]
+    standing = set(ids.split(",")) if ids else set()
+    kept = [message for message in known if message.id in standing]
+    return (*kept, *between(db, session, max(after, last))) if len(kept) == len(standing) else between(db, session, after)
+
+
 def standing(db: sqlite3.Connection, ids: Iterable[str]) -> tuple[Message, ...]:
     """Of these messages those that nobody took back, by session and place."""
     return tuple(row for row in by_ids(db, ids) if not db.execute("SELECT 1 FROM retractions WHERE message = ?", (row.id,)).fetchone())

@@ -1,7 +1,7 @@
 """Turns: claimed from the inbox, recorded step by step, finished in one commit; an epoch fences those who lost their lease."""
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +36,7 @@ from clew.store import (
 )
 from clew.store.damage import readable
 from clew.store.files import verbs as files
-from clew.store.notes import NOTHING, NoteEffect, history, reading
+from clew.store.notes import NoteEffect, history, reading
 from clew.transport import Address
 
 FOR_THE_AGENT = ("message", "job")
@@ -66,13 +66,21 @@ def claim(
     merging: frozenset[str],
     risky_first: bool = False,
     room: Room = EVERYTHING,
+    known: Mapping[str, Sequence[Message]] = {},
 ) -> Claim | None:
     """The next turn that may run.
 
     First those whose lease ended, then the oldest waiting arrival whose session is free, then jobs; a turn that may have brought the
     process down comes last, and runs alone. risky_first: it has waited long enough, nothing else is begun before it. room: what there
-    is room for.
+    is room for. known: of sessions, messages that need not be read again, see `compactions.view`.
     """
+    found = _next(db, owner, now, lease, merging, risky_first, room)
+    return _shown(db, found, now, known.get(found.session, ())) if found else None
+
+
+def _next(
+    db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str], risky_first: bool, room: Room
+) -> Claim | None:
     if _running(db, now, risky=True):
         return None
     if risky_first and _risky_waits(db, now):
@@ -174,7 +182,10 @@ def open_run(db: sqlite3.Connection, claim: Claim, text: str, now: float) -> Cla
     items = tuple(replace(item, text=text) for item in claim.items)
     first_seq = _take_in(db, claim.session, chat, claim.turn, items, now)[0].seq
     db.execute("UPDATE turns SET first_seq = ? WHERE id = ?", (first_seq, claim.turn))
-    return _claim(db, claim.turn, claim.session, chat, "job", claim.owner, claim.epoch, items, first_seq, claim.started, now, resumed=False)
+    begun = _claim(
+        db, claim.turn, claim.session, chat, "job", claim.owner, claim.epoch, items, first_seq, claim.started, now, resumed=False
+    )
+    return _shown(db, begun, now)
 
 
 def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: bool) -> tuple[Item, ...]:
@@ -261,7 +272,6 @@ def _claim(
 ) -> Claim:
     address, direct, chat_person = db.execute("SELECT address, direct, person FROM chats WHERE id = ?", (chat,)).fetchone()
     person = items[-1].person if items and items[-1].person else chat_person
-    rows = compactions.view(db, session) if kind in FOR_THE_AGENT else None
     return Claim(
         turn=turn,
         session=session,
@@ -276,11 +286,17 @@ def _claim(
         started=started,
         resumed=resumed,
         attempts=db.execute("SELECT coalesce(max(attempts), 1) FROM inbox WHERE turn = ?", (turn,)).fetchone()[0],
-        rows=rows,
-        notes=reading.standing(db, address, rows.prompt, now) if rows else NOTHING,
         more=claimable(db, now),
         failures=runs.failures(db, items[-1].job) if kind == "job" and items else 0,
     )
+
+
+def _shown(db: sqlite3.Connection, claim: Claim, now: float, known: Sequence[Message] = ()) -> Claim:
+    """`claim` with what its model is shown, if it is for one."""
+    if claim.kind not in FOR_THE_AGENT:
+        return claim
+    rows = compactions.view(db, claim.session, known)
+    return replace(claim, rows=rows, notes=reading.standing(db, str(claim.address), rows.prompt, now))
 
 
 def new_session(db: sqlite3.Connection, chat: int, now: float, title: str = "") -> str:

@@ -13,6 +13,7 @@ from clew.store.indexing import Indexer
 from clew.store.notes.door import NotesDoor
 from clew.store.prefix_cache import LIMIT, PrefixCache
 from clew.store.vectors import Vectors
+from clew.store.windows import Windows
 
 
 class Opened:
@@ -31,6 +32,7 @@ class Opened:
         self.documents = DocumentsDoor(database, index, self._known, self._notify)
         self.vectors = Vectors(database)
         self._prefixes = PrefixCache()
+        self._windows = Windows()
         self._any = Changes()
         self.arrivals = Changes()
         self.files = FilesDoor(database, path, lambda: self._notify(self.arrivals))

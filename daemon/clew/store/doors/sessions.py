@@ -61,6 +61,7 @@ class SessionsDoor(Opened):
         return session.id
 
     async def delete_session(self, session: str) -> int:
+        self._windows.forget(session)  # before: whoever waits for the commit may be cancelled
         gone = await self._db.write(sessions.delete, session)
         await self.files.sweep()
         return gone

@@ -53,9 +53,13 @@ class TurnsDoor(Opened):
     async def claim_turn(
         self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False, room: Room = turns.EVERYTHING
     ) -> Claim | None:
-        return await self._db.write_if(
-            lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first, room
+        known = self._windows.messages
+        found = await self._db.write_if(
+            lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first, room, known
         )
+        if found is not None and found.rows is not None:
+            self._windows.keep(found.rows)
+        return found
 
     async def open_run(self, claim: Claim, text: str, now: float) -> Claim:
         """Append what a job asks. Returns its claim as it goes to a model. Raises LeaseLost."""
