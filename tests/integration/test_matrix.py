@@ -207,15 +207,28 @@ async def test_all_of_a_group_is_taken_where_the_config_says_so(homeserver: Syna
             await inbox.until(lambda: inbox.texts == ["lunch?"])
 
 
-async def test_what_is_not_for_clew_is_kept_where_the_config_says_so(homeserver: Synapse) -> None:  # BO-069
+async def test_a_group_can_be_listened_to(homeserver: Synapse) -> None:  # BO-069
     async with people(homeserver, "clew", "ada", "bob", watching=False) as (clew, ada, bob):
-        room = await group(clew, ada, bob)
-        async with connected(homeserver.url, clew, groups="listen") as (_, inbox):
-            await bob.say(room, "lunch?")
-            await bob.say(room, "a program", msgtype="m.notice")
-            await ada.say(room, "what do they want?", **{"m.mentions": {"user_ids": [clew.id]}})
-            await inbox.until(lambda: len(inbox.rows) == 2)
-        assert [(row.kind, row.text) for row in inbox.rows.values()] == [("context", "lunch?"), ("message", "what do they want?")]
+        room, alone = await group(clew, ada, bob), await direct(ada, clew)
+        async with connected(homeserver.url, clew, groups="listen") as (transport, inbox):
+            mine = (await transport.send(delivery(transport, "an answer", room))).ref
+            line = await bob.say(room, f"lunch, {clew.name}?")
+            await bob.say(room, "really?", **{"m.relates_to": {"m.in_reply_to": {"event_id": mine}}})
+            await bob.say(room, f"{clew.name}: where?")
+            await bob.edit(room, line, "dinner?")
+            await bob.send(room, {"msgtype": "m.notice", "body": "a bot"})
+            await bob.redact(room, line)
+            await ada.say(alone, "just us")
+            await inbox.until(lambda: len(inbox.rows) == 6)
+        rows = [row for row in inbox.rows.values() if not row.direct]
+        assert [(row.kind, row.text) for row in rows] == [
+            ("context", f"lunch, {clew.name}?"),
+            ("message", "really?"),
+            ("message", "where?"),
+            ("edit", "dinner?"),
+            ("delete", ""),
+        ]
+        assert {row.edits for row in rows[3:]} == {rows[0].external_id}
 
 
 async def test_a_chat_of_two_is_a_group_as_soon_as_somebody_is_invited(homeserver: Synapse) -> None:  # BO-069

@@ -157,6 +157,34 @@ async def test_a_death_before_the_commit_loses_no_key(homeserver: Synapse, tmp_p
         assert inbox.duplicates == []
 
 
+async def test_keys_that_left_before_a_death_can_be_used(homeserver: Synapse, tmp_path: Path) -> None:  # P42
+    async with (
+        people(homeserver, "clew", "ada", watching=False) as (clew, ada),
+        phone(homeserver, ada, tmp_path) as hers,
+        Gateway(homeserver.url) as gateway,
+    ):
+        inbox, uploaded = Inbox(), asyncio.Event()
+
+        async def silent_after_the_upload(request: web.Request, forward: Forward) -> web.StreamResponse:
+            answer = await forward()
+            if not request.path.endswith("/keys/upload"):
+                gateway.next["keys"].append(silent_after_the_upload)
+                return answer
+            uploaded.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        gateway.next["keys"].append(silent_after_the_upload)
+        async with running(gateway.url, clew, inbox, **signing_in(clew)):
+            async with asyncio.timeout(DEADLINE_S):
+                await uploaded.wait()
+        room = await secret_room(ada, clew)
+        async with connected(gateway.url, clew, inbox, **signing_in(clew)):
+            await hers.knows(room, clew.id, device_of(inbox))
+            await hers.say(room, "with a key of then")
+            await inbox.until(lambda: inbox.texts == ["with a key of then"])
+
+
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_what_cannot_be_read_yet_is_read_when_its_key_comes(homeserver: Synapse, tmp_path: Path, restarted: bool) -> None:  # P42
     async with (
@@ -283,7 +311,12 @@ async def test_nobody_speaks_as_another_and_nonsense_is_passed_over(homeserver: 
                 await eve.call("PUT", "sendToDevice", "m.room.encrypted", f"n{number}", body={"messages": messages})
             await hers.say(room, "thank you")
             await inbox.until(lambda: len(inbox.rows) == 2)
-            assert [(row.sender, row.text) for row in inbox.rows.values()] == [(ada.id, "transfer the money"), (ada.id, "thank you")]
+        await eve.send(room, copied, "m.room.encrypted")  # which messages were there already is not known after a start
+        async with connected(homeserver.url, clew, inbox, groups="all", **signing_in(clew)):
+            await hers.say(room, "that is all")
+            await inbox.until(lambda: len(inbox.rows) == 3)
+            texts = ["transfer the money", "thank you", "that is all"]
+            assert [(row.sender, row.text) for row in inbox.rows.values()] == [(ada.id, text) for text in texts]
             assert not any(not up for up, _ in inbox.reports)
 
 

@@ -117,7 +117,7 @@ class Arrivals:
         try:
             # A reply that speaks to clew by its words too needs no look at what it answers.
             inbound = self._reader.read(event, room, await self._rooms.room(room))
-            if inbound is None and await self._rooms.answers_me(room, event):
+            if (inbound is None or inbound.kind == "context") and await self._rooms.answers_me(room, event):
                 inbound = self._reader.read(event, room, await self._rooms.room(room), to_me=True)
         except Malformed as reason:
             log.warning("inbox.rejected", transport=self._name, reason=str(reason))
