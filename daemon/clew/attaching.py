@@ -92,7 +92,7 @@ class Attaching:
     async def _start_due(self) -> float:
         """Begin what can be begun. Returns how many seconds may pass until the next look."""
         now = self._time.wall()
-        found, later = await self._files.due(now, AT_A_LOOK)
+        found, later = await self._files.due(now, AT_A_LOOK, OF_ONE_CHAT)
         stages = Counter(each.state for _, each in self._tasks.values())
         chats = Counter(each.address for _, each in self._tasks.values())
         for file in found:

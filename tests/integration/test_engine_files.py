@@ -446,3 +446,12 @@ async def test_a_document_that_cannot_be_read_is_told(tmp_path: Path) -> None:  
         told = await made.desk.ask("read this", attachments=(Attachment("b.docx", "", 0, "b"),))
         assert told.startswith("I could not use b.docx: ")
         assert told.endswith("\n\nseen 1")
+
+
+async def test_many_files_of_one_chat_leave_room_to_others(tmp_path: Path) -> None:  # P44 P47
+    async with world(tmp_path) as made, made.running():
+        made.desk.withheld["slow"] = asyncio.Event()
+        for _ in range(20):
+            await made.desk.accept(made.desk.message("look", attachments=(photo("slow"),) * 16))
+        assert await made.desk.ask("look", "bob", attachments=(photo(),)) != ""
+        assert made.desk.fetched.count("slow") == 2

@@ -171,7 +171,7 @@ async def test_tries_that_bring_the_process_down_come_to_an_end(tmp_path: Path) 
             async with asyncio.timeout(20):
                 await server.going.wait()
         async with world.file() as store:
-            (file,), _ = await store.files.due(2e9, 10)
+            (file,), _ = await store.files.due(2e9, 10, 10)
             for _ in range(6):
                 await store.files.begin(file, 0.0)
         async with world.running():

@@ -22,7 +22,12 @@ _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _HTML = re.compile(rb"\s*(?:<!--.{0,4000}?-->\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL)
 _FRAMES = frozenset({*range(0xC0, 0xC4), *range(0xC5, 0xC8), *range(0xC9, 0xCC), *range(0xCD, 0xD0)})
 """JPEG's markers in front of a picture's size (ITU T.81, table B.1)."""
-_AUDIO_BRANDS = (b"M4A ", b"M4B ", b"M4P ")
+_BRANDS = {
+    **dict.fromkeys((b"M4A ", b"M4B ", b"M4P "), "audio/mp4"),
+    **dict.fromkeys((b"heic", b"heix", b"heif", b"mif1", b"msf1"), "image/heic"),
+    **dict.fromkeys((b"avif", b"avis"), "image/avif"),
+}
+"""Kinds of ISO media files by their major brand (mp4ra.org)."""
 _MAGIC = (
     (b"%PDF-", "application/pdf"),
     (b"OggS", "audio/ogg"),
@@ -69,7 +74,7 @@ def _other(head: bytes, whole: int, name: str) -> str:
         if head.startswith(magic):
             return mime
     if head[4:8] == b"ftyp":
-        return "audio/mp4" if head[8:12] in _AUDIO_BRANDS else "video/mp4"
+        return _BRANDS.get(head[8:12], "video/mp4")
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return "audio/wav"
     if frame := _frame(head):

@@ -34,9 +34,9 @@ class FilesDoor:
         self.news = Changes()
         self._placing = asyncio.Lock()  # a file that no row names yet looks like one that none names any more
 
-    async def due(self, now: float, limit: int) -> tuple[list[Waiting], float | None]:
-        """(files that can be gone on with; when the next one can)."""
-        return await self._db.read(verbs.due, now, limit)
+    async def due(self, now: float, limit: int, of_one: int) -> tuple[list[Waiting], float | None]:
+        """(files that can be gone on with, so many of one address at most; when the next one can)."""
+        return await self._db.read(verbs.due, now, limit, of_one)
 
     async def begin(self, file: Waiting, again_at: float) -> None:
         """Count a try before it begins. again_at: when the next one may."""

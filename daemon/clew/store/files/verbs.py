@@ -14,9 +14,11 @@ OPEN = "state IN ('waiting', 'fetched')"
 """That a file's message waits for it, in the words of the index `attachments_open`."""
 LONGEST_WAIT = 120.0
 """Seconds. A time that lies further ahead was written by a clock that has been set back since."""
-_WAITING = (
-    "a.id, a.address, i.transport, a.state, a.name, a.mime, a.size, a.ref, a.voice, a.hash, a.attempts, a.next_at, i.client_id"
-    f" FROM attachments AS a JOIN inbox AS i ON i.id = a.inbox WHERE a.{OPEN} AND i.state = 'new'"
+_DUE = (
+    "SELECT id, address, transport, state, name, mime, size, ref, voice, hash, attempts, next_at, client_id FROM"
+    " (SELECT a.*, i.transport, i.client_id, row_number() OVER (PARTITION BY a.address ORDER BY a.number) AS place"
+    f"  FROM attachments AS a JOIN inbox AS i ON i.id = a.inbox WHERE a.{OPEN} AND i.state = 'new' AND (a.next_at <= ? OR a.next_at > ?))"
+    " WHERE place <= ? ORDER BY number LIMIT ?"
 )
 
 
@@ -50,12 +52,9 @@ def _was_uploaded(db: sqlite3.Connection, inbox: int, address: str, ref: str, no
     return changed.rowcount == 1
 
 
-def due(db: sqlite3.Connection, now: float, limit: int) -> tuple[list[Waiting], float | None]:
-    """(files that can be gone on with, in the order of their messages; when the next one can)."""
-    rows = db.execute(
-        f"SELECT {_WAITING} AND (a.next_at <= ? OR a.next_at > ?) ORDER BY a.number LIMIT ?", (now, now + LONGEST_WAIT, limit)
-    )
-    found = [_waiting(*row) for row in rows]
+def due(db: sqlite3.Connection, now: float, limit: int, of_one: int) -> tuple[list[Waiting], float | None]:
+    """(files that can be gone on with, in the order of their messages, so many of one address at most; when the next one can)."""
+    found = [_waiting(*row) for row in db.execute(_DUE, (now, now + LONGEST_WAIT, of_one, limit))]
     later = db.execute(f"SELECT min(next_at) FROM attachments WHERE {OPEN} AND next_at > ?", (now,)).fetchone()[0]
     return found, later
 
