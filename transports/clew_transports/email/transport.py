@@ -129,10 +129,7 @@ class EmailTransport:
     async def fetch(self, ref: str) -> AsyncIterator[bytes]:
         if not (found := re.fullmatch(r"([0-9]{1,10})\.([0-9]{1,10})\.([0-9]{1,3})", ref)):
             raise LookupError("no file of a mail")
-        try:
-            yield await asyncio.to_thread(self._file, *map(int, found.groups()))
-        except imap.Unreached as why:
-            raise LookupError(str(why)) from None
+        yield await asyncio.to_thread(self._file, *map(int, found.groups()))
 
     # Messages in -------------------------------------------------------------------------------------------------
 

@@ -139,7 +139,7 @@ class SignalTransport:
         try:
             result = await self._call("getAttachment", id=number, **_one(receiver(chat)))
             yield base64.b64decode(result["data"], validate=True)
-        except (Unreached, Unanswered, Fault, ValueError, KeyError, TypeError, binascii.Error) as why:
+        except (Fault, ValueError, KeyError, TypeError, binascii.Error) as why:
             raise LookupError(f"signal-cli does not have the file: {why}") from None
 
     # Messages in -------------------------------------------------------------------------------------------------

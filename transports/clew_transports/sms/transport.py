@@ -190,10 +190,9 @@ class SmsTransport:
         url = URL(ref)
         if url.origin() != URL(self._base).origin():
             raise LookupError("the file is not at Twilio")
-        try:
-            answer = await self._calls.call("GET", url, self._answer_s, headers=self._auth)
-        except (Unreached, Unanswered) as why:
-            raise LookupError(str(why)) from None
+        answer = await self._calls.call("GET", url, self._answer_s, headers=self._auth)
+        if answer.status == 429 or answer.status >= 500:
+            raise Unreached(f"Twilio answered {answer.status} for a file")
         if answer.status == 200:
             yield answer.body
             return

@@ -171,10 +171,13 @@ class WhatsappTransport:
         """By the file's id. Where it is stored is told for some minutes only."""
         if not re.fullmatch(r"[0-9A-Za-z_-]{1,100}", ref):
             raise LookupError(f"{ref[:40]!r} is no file of WhatsApp")
+        answer = await self._call("GET", ref)
+        if answer.status == 429 or answer.status >= 500:
+            raise Unreached(f"WhatsApp answered {answer.status} for a file")
+        found = answer.json()
         try:
-            found = (await self._call("GET", ref)).json()
             url = URL(str(found["url"]), encoded=True) if isinstance(found, dict) and "url" in found else None
-        except (Unreached, Unanswered, ValueError) as why:
+        except ValueError as why:
             raise LookupError(str(why)) from None
         base = URL(self._settings.base_url)
         if url is None or (url.origin() != base.origin() and not (url.scheme == "https" and _FILE_HOSTS.fullmatch(url.host or ""))):
