@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import structlog
 
@@ -245,13 +246,14 @@ class _Record:
         if ttl is None or usage.cache_read + usage.cache_write == 0:
             return ()
         seconds = TTL_SECONDS[ttl]
-        order = {prefix.hash: index for index, prefix in enumerate(self._chain)}
+        tokens = accumulate(prefix.tokens for prefix in self._chain)
+        upto = {prefix.hash: total for prefix, total in zip(self._chain, tokens, strict=True)}
         return tuple(
             CacheEntry(
                 self._provider.name,
                 self._provider.model,
                 prefix.hash,
-                sum(each.tokens for each in self._chain[: order[prefix.hash] + 1]),
+                upto[prefix.hash],
                 seconds,
                 self._started + seconds,
             )

@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import sqlite3
 import threading
 from math import inf
@@ -13,7 +14,8 @@ from clew.errors import StoreError
 from clew.messages import Text
 from clew.store import Claim, Scope, Sender, Verdict
 from clew.store.backup import backup
-from clew.store.database import migrations
+from clew.store.database import Database, migrations
+from clew.store.indexing import Indexer
 from clew.store.sqlite import SqliteStore
 from clew.transport import Inbound
 from tests.unit.store_rows import NOW, accept, allow, claim, find, holding, inbound, opened, said, turn
@@ -237,6 +239,29 @@ async def test_whoever_hears_of_an_arrival_claims_it_in_the_same_commit(tmp_path
         assert found is not None
         assert [item.text for item in found.items] == ["hello"]
         assert store.commits == before + 1
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("fail", list(itertools.product((False, True), repeat=3)))
+async def test_of_writes_that_share_a_commit_those_that_fail_leave_nothing(tmp_path: Path, fail: tuple[bool, ...]) -> None:  # P42
+    def put(db: sqlite3.Connection, number: int) -> int:
+        db.execute("INSERT INTO meta (key, value) VALUES (?, '')", (f"put/{number}",))
+        if fail[number]:
+            raise ValueError(number)
+        return number
+
+    def there(db: sqlite3.Connection) -> list[str]:
+        return [key for (key,) in db.execute("SELECT key FROM meta WHERE key LIKE 'put/%' ORDER BY key")]
+
+    database = await Database.open(tmp_path / "clew.db", NOW, Indexer())
+    try:
+        database.write(there)  # is being committed while the others come
+        outcomes = await asyncio.gather(*(database.write(put, number) for number in range(3)), return_exceptions=True)
+        assert [isinstance(outcome, ValueError) for outcome in outcomes] == list(fail)
+        assert database.commits == 2
+        assert await database.read(there) == [f"put/{number}" for number in range(3) if not fail[number]]
+    finally:
+        await database.close()
 
 
 @pytest.mark.asyncio

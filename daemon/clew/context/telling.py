@@ -185,12 +185,12 @@ def _places(text: str) -> list[tuple[int, int, _Word]]:
     if len(low) != len(text):  # a few letters become two
         low = "".join(each if len(small := each.lower()) != 1 else small for each in text)
     found: dict[int, tuple[int, int, _Word]] = {}
-    for name, word in _WORDS.items():
+    for name in filter(low.__contains__, _WORDS):
         at = low.find(name)
         while at >= 0:
             end = at + len(name)
             if at not in found or found[at][1] < end:
-                found[at] = (at, end, word)
+                found[at] = (at, end, _WORDS[name])
             at = low.find(name, end)
     return [found[at] for at in sorted(found)]
 

@@ -64,7 +64,7 @@ class Database:
     """One writer, separate readers.
 
     A transaction is one function of a connection and runs in one hop to the connection's thread; writes that arrive together share
-    one commit, each in a savepoint of its own, so that one failing takes no other with it.
+    one commit, each behind the first in a savepoint of its own, so that one failing takes no other with it.
     """
 
     def __init__(self, writer: aiosqlite.Connection, readers: list[aiosqlite.Connection]) -> None:
@@ -261,9 +261,8 @@ def _transact_patiently(db: sqlite3.Connection, group: list[_Write]) -> list[tup
 
 def _transact(db: sqlite3.Connection, group: list[_Write]) -> list[tuple[object, BaseException | None]]:
     db.execute(RELAXED if all(write.relaxed for write in group) else DURABLE)
-    db.execute("BEGIN IMMEDIATE")
     try:
-        results = [_savepoint(db, write) for write in group] if len(group) > 1 else [_alone(db, group[0])]
+        results = [_first(db, group[0]), *(_savepoint(db, write) for write in group[1:])]
         if db.in_transaction:
             db.execute("COMMIT")
     except BaseException:
@@ -273,8 +272,9 @@ def _transact(db: sqlite3.Connection, group: list[_Write]) -> list[tuple[object,
     return results
 
 
-def _alone(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseException | None]:
-    """The only write of a transaction, which is rolled back if it fails."""
+def _first(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseException | None]:
+    """The first write of a transaction, which is rolled back if it fails: nothing else is in it yet."""
+    db.execute("BEGIN IMMEDIATE")
     try:
         return write.run(db), None
     except Exception as error:
@@ -285,6 +285,8 @@ def _alone(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseException
 
 
 def _savepoint(db: sqlite3.Connection, write: _Write) -> tuple[object, BaseException | None]:
+    if not db.in_transaction:  # all before it failed
+        return _first(db, write)
     db.execute("SAVEPOINT one")
     try:
         value = write.run(db)
