@@ -28,6 +28,7 @@ from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply, Stall
 from tests.emulators.slack import SlackEmulator
 from tests.emulators.telegram import TelegramEmulator
+from tests.integration.discord_harness import greeted
 from tests.integration.web_harness import running
 from tests.servers import free_port
 
@@ -100,13 +101,12 @@ class DiscordChat(Chat):
 
     def __init__(self, emulator: DiscordEmulator) -> None:
         self._emulator = emulator
-        emulator.gateway.beat_s = 0.05
 
     def section(self) -> JsonObject:
         return {"token": discord.TOKEN, "base_url": self._emulator.base}
 
     async def ask(self) -> None:
-        await self.until(lambda: self._emulator.gateway.ready)
+        await greeted(self._emulator)
         self._emulator.say(f"<@{discord.BOT['id']}> talk", discord.person(11), discord.CHANNEL)
 
     def texts(self) -> list[str]:

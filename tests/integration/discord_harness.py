@@ -39,8 +39,25 @@ async def connected(platform: DiscordEmulator, inbox: Inbox | None = None, **mor
     inbox = inbox or Inbox()
     platform.gateway.beats.clear()
     async with running(platform, inbox, **more) as transport:
-        await platform.until(lambda: platform.gateway.ready)
+        await greeted(platform)
         yield transport, inbox
+
+
+async def greeted(platform: DiscordEmulator) -> None:
+    """Wait until somebody listens whose heartbeats say that its greeting is stored.
+
+    They are asked for: they come by themselves only now and then, for a busy machine could not answer them in time if they came fast.
+    """
+    while not platform.gateway.ready:
+        await platform.until(lambda: any(each.session for each in platform.gateway.connections))
+        await beaten(platform)
+
+
+async def beaten(platform: DiscordEmulator) -> None:
+    """Ask for a heartbeat, and wait for one."""
+    beats = len(platform.gateway.beats)
+    platform.gateway.ask_for_beat()
+    await platform.until(lambda: len(platform.gateway.beats) > beats or not platform.gateway.connections)
 
 
 def delivery(transport: DiscordTransport, text: str, chat: str = HOME, **more: Any) -> Delivery:

@@ -14,7 +14,7 @@ from clew_transports.discord.gateway import FATAL
 from clew_transports.discord.place import Place
 from tests.emulators import discord
 from tests.emulators.discord import BOT, CHANNEL, OTHER_CHANNEL, ROLE, THREAD, DiscordEmulator, person, private
-from tests.integration.discord_harness import ADA, BOB, HOME, ME, connected, delivery, running, sent
+from tests.integration.discord_harness import ADA, BOB, HOME, ME, beaten, connected, delivery, running, sent
 from tests.integration.mqtt_harness import Inbox
 
 pytestmark = pytest.mark.asyncio
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.asyncio
 @pytest_asyncio.fixture
 async def platform() -> AsyncIterator[DiscordEmulator]:
     async with DiscordEmulator() as emulator:
-        emulator.gateway.beat_s = 0.05
         yield emulator
 
 
@@ -47,8 +46,7 @@ async def test_nothing_counts_as_read_before_it_is_stored(platform: DiscordEmula
         before = max(number or 0 for number in platform.gateway.beats)
         platform.say("hello")
         await inbox.until(lambda: any(batch for batch in inbox.batches))
-        beats = len(platform.gateway.beats)
-        await platform.until(lambda: len(platform.gateway.beats) > beats + 2)
+        await beaten(platform)
         assert max(number or 0 for number in platform.gateway.beats) == before
     inbox.stuck = False
     async with connected(platform, inbox):
@@ -360,15 +358,15 @@ async def test_an_event_of_another_shape_is_passed_over(platform: DiscordEmulato
 
 
 async def test_heartbeats_go_on_and_one_that_is_asked_for_comes_at_once(platform: DiscordEmulator) -> None:
-    platform.gateway.beat_s = 30.0
+    async with connected(platform):  # by those that it asks for
+        pass
+    platform.gateway.beat_s = 0.05
     async with running(platform, Inbox()):
-        await platform.until(lambda: bool(platform.gateway.identified))
-        beats = len(platform.gateway.beats)
-        platform.gateway.ask_for_beat()
-        await platform.until(lambda: len(platform.gateway.beats) > beats)
+        await platform.until(lambda: len(platform.gateway.beats) > 5)
 
 
 async def test_a_connection_that_answers_no_heartbeat_is_renewed(platform: DiscordEmulator) -> None:  # P48, BO-091
+    platform.gateway.beat_s = 0.2
     async with connected(platform) as (_, inbox):
         platform.gateway.deaf = True
         await inbox.until(lambda: (False, "Discord answered no heartbeat") in inbox.reports)

@@ -19,12 +19,10 @@ pytestmark = pytest.mark.asyncio
 @pytest_asyncio.fixture
 async def platform() -> AsyncIterator[DiscordEmulator]:
     async with DiscordEmulator() as emulator:
-        emulator.gateway.beat_s = 0.2
         yield emulator
 
 
 async def test_a_flood_is_stored_whole_in_order_and_in_few_commits(platform: DiscordEmulator) -> None:  # P42
-    platform.gateway.beat_s = 41.25
     inbox = Inbox()
     async with running(platform, inbox):
         await inbox.until(lambda: inbox.up)

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from clew_transports.discord.transport import DiscordTransport, Settings
 from tests.emulators.discord import CHANNEL, THREAD, TOKEN, DiscordEmulator, person
-from tests.integration.discord_harness import ME
+from tests.integration.discord_harness import ME, greeted
 from tests.integration.mqtt_harness import ROOT, Disk, line
 
 ROUNDS, EACH = 8, 9
@@ -63,11 +63,10 @@ class Talk:
 async def test_kill_9_at_any_moment_loses_nothing_and_doubles_nothing(tmp_path: Path, kept: str) -> None:  # P42 P48
     chance, file = random.Random(6), tmp_path / "inbox.db"
     async with DiscordEmulator() as platform:
-        platform.gateway.beat_s = 0.05
         host = Disk(file)
         talk = Talk(platform, host)
         async with process(platform.base, file) as clew:
-            await platform.until(lambda: platform.gateway.ready)
+            await greeted(platform)
             talk.go_on(3)
             await talk.stored(clew, 3)
         for _ in range(ROUNDS):

@@ -21,7 +21,6 @@ TO = Address("discord", CHANNEL)
 @pytest_asyncio.fixture
 async def platform() -> AsyncIterator[DiscordEmulator]:
     async with DiscordEmulator() as emulator:
-        emulator.gateway.beat_s = 0.05
         yield emulator
 
 

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.asyncio
 @pytest_asyncio.fixture
 async def platform() -> AsyncIterator[DiscordEmulator]:
     async with DiscordEmulator() as emulator:
-        emulator.gateway.beat_s = 0.05
         yield emulator
 
 
