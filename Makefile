@@ -35,7 +35,7 @@ test: $(STAMP) $(SYNAPSE)
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy daemon transports tests
+	$(BIN)/mypy daemon transports tests docs/examples/clew-folder
 
 e2e: $(STAMP)
 	@$(call installed,mosquitto,mosquitto)
