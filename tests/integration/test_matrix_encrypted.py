@@ -263,6 +263,50 @@ async def test_the_session_is_confirmed_by_the_account(homeserver: Synapse) -> N
                 assert any(f"key {device['keys'][f'ed25519:{device_of(inbox)}'][:4]}" in detail for _, detail in inbox.reports)
 
 
+async def test_a_homeserver_that_takes_no_keys_has_plain_rooms_all_the_same(homeserver: Synapse) -> None:
+    async with people(homeserver, "clew", "ada", watching=False) as (clew, ada), Gateway(homeserver.url) as gateway:
+        room = await ada.room(clew)
+        await clew.join(room)
+
+        async def refused(request: web.Request, forward: Forward) -> web.StreamResponse:
+            gateway.next["keys"].append(refused)
+            return web.json_response({"errcode": "M_UNRECOGNIZED", "error": "no keys here"}, status=404)
+
+        gateway.next["keys"].append(refused)
+        with structlog.testing.capture_logs() as logs:
+            async with connected(gateway.url, clew) as (transport, inbox):
+                await ada.say(room, "in the clear")
+                await inbox.until(lambda: inbox.texts == ["in the clear"])
+                await sent(transport, delivery(transport, "and so is this", room))
+        assert any("M_UNRECOGNIZED" in each["reason"] for each in logs if each["event"] == "transport.limited")
+
+
+async def test_one_time_keys_by_numbers_that_are_taken_are_left(homeserver: Synapse, tmp_path: Path) -> None:
+    async with people(homeserver, "clew", "ada", watching=False) as (clew, ada), phone(homeserver, ada, tmp_path) as hers:
+        inbox = Inbox()
+        async with connected(homeserver.url, clew, inbox, **signing_in(clew)):
+            room = await secret_room(ada, clew)
+            device = device_of(inbox)
+            await hers.knows(room, clew.id, device)
+        before = (inbox.folder() / f"{device}.keys").read_bytes()
+        for number in range(3):
+            async with connected(homeserver.url, clew, inbox, **signing_in(clew)):
+                hers.client.invalidate_outbound_session(room)
+                await hers.say(room, f"number {number}")
+                await inbox.until(lambda number=number: f"number {number}" in inbox.texts)  # type: ignore[misc]
+        # A key is claimed and made again, then the store is put back.
+        await ada.call("POST", "keys", "claim", body={"one_time_keys": {clew.id: {device: "signed_curve25519"}}})
+        async with connected(homeserver.url, clew, inbox, **signing_in(clew)):
+            await hers.say(room, "one more")
+            await inbox.until(lambda: "one more" in inbox.texts)
+        (inbox.folder() / f"{device}.keys").write_bytes(before)
+        await ada.call("POST", "keys", "claim", body={"one_time_keys": {clew.id: {device: "signed_curve25519"}}})
+        plain = await ada.room(clew)
+        async with connected(homeserver.url, clew, inbox, **signing_in(clew)):
+            await ada.say(plain, "still there?")
+            await inbox.until(lambda: "still there?" in inbox.texts)
+
+
 async def test_a_key_is_changed_when_somebody_comes_or_goes(homeserver: Synapse, tmp_path: Path) -> None:
     async with (
         people(homeserver, "clew", "ada", "bob") as (clew, ada, bob),

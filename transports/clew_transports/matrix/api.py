@@ -33,6 +33,11 @@ class Refusal(Exception):
         self.retry_after = retry_after
         self.session = session
 
+    @property
+    def lasts(self) -> bool:
+        """Whether it would be the same another time, and has nothing to do with who clew is."""
+        return 400 <= self.code < 500 and self.code not in (401, 429)
+
 
 class Api:
     """The client-server API below `base_url`. Use as an async context manager. `token` is set once there is one."""

@@ -66,7 +66,12 @@ class Arrivals:
         if self._encryption is None:
             return frozenset()
         rooms = self._encryption.take(answer)
-        await self._encryption.keep_up(self._api)
+        try:
+            await self._encryption.keep_up(self._api)
+        except Refusal as refusal:
+            if not refusal.lasts:
+                raise
+            log.warning("transport.limited", transport=self._name, reason=f"keys cannot be exchanged: {refusal}")
         return rooms
 
     async def _late(self, place: Place, keys: frozenset[str]) -> tuple[list[Inbound], list[tuple[str, str]]]:

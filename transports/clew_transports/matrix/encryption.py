@@ -20,7 +20,7 @@ from nio.exceptions import EncryptionError
 from nio.responses import KeysClaimResponse, KeysQueryResponse, KeysUploadResponse, ToDeviceResponse
 from nio.store import SqliteStore
 
-from clew_transports.matrix.api import Api
+from clew_transports.matrix.api import Api, Refusal
 from clew_transports.matrix.content import Content
 from clew_transports.matrix.signing import key_file
 
@@ -182,8 +182,14 @@ class Encryption:
         self._olm.save_account()  # before anybody can use a key of it
         if "device_keys" in body:
             body["device_keys"] = self.device_keys()
-        counts = _mapping((await api.call("POST", "keys", "upload", body=body)).get("one_time_key_counts"))
-        count = counts.get("signed_curve25519", 0)
+        try:
+            answer = await api.call("POST", "keys", "upload", body=body)
+        except Refusal as refusal:
+            if refusal.lasts:  # it has others by these numbers, from before the store was put back: the next ones have others
+                self._olm.mark_keys_as_published()
+                self._olm.save_account()
+            raise
+        count = _mapping(answer.get("one_time_key_counts")).get("signed_curve25519", 0)
         self._olm.handle_response(KeysUploadResponse(0, count if isinstance(count, int) else 0))
 
     async def _query(self, api: Api) -> None:

@@ -75,7 +75,7 @@ class Rooms:
             _remember(self._gone, gone, True, MAX_EVENTS)
         if event.get("sender") == self.me and isinstance(identifier := event.get("event_id"), str) and is_event(identifier):
             self.note_own(identifier)
-        if event.get("type") == "m.room.encryption":
+        if event.get("type") == "m.room.encryption" and event.get("state_key") == "":
             _remember(self._encrypted, room, True, MAX_ROOMS)
         if event.get("type") == "m.room.member" and isinstance(user := event.get("state_key"), str) and room in self._rooms:
             self._note_member(room, user, event)

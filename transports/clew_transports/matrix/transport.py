@@ -47,8 +47,10 @@ EVENTS, FEWER_EVENTS = 20, 1
 """Events of a room in one answer; fewer after an answer that did not come, which may have been longer than what is read of one. What is
 left out is asked for by itself."""
 
+MAX_SEALED_BYTES = 32 * 1024 * 1024
+"""The longest encrypted file that is fetched: it is in memory until it is known to be what was sent."""
 FOREIGN = "encrypted rooms are left out: the token is of a session whose keys another client has; give clew the password instead"
-UNCONFIRMED = "another client has the account's identity: confirm clew's session there, or some people's clients give it no keys"
+UNCONFIRMED = "clew's session is not confirmed: do it in the client that has the account's identity, or some clients give it no keys"
 
 log = structlog.get_logger()
 
@@ -149,9 +151,12 @@ class MatrixTransport:
             raise LookupError(ENCRYPTED)
         from clew_transports.matrix.encryption import opened  # it needs an extra
 
-        held = json.loads(ref)
-        data = b"".join([piece async for piece in self._api.download(str(held.get("url")))])
-        yield await asyncio.to_thread(opened, held, data)
+        held, data = json.loads(ref), bytearray()
+        async for piece in self._api.download(str(held.get("url"))):
+            data += piece
+            if len(data) > MAX_SEALED_BYTES:
+                raise LookupError(f"an encrypted file has more than {MAX_SEALED_BYTES:,} bytes")
+        yield await asyncio.to_thread(opened, held, bytes(data))
 
     # Messages in -------------------------------------------------------------------------------------------------
 
@@ -195,17 +200,22 @@ class MatrixTransport:
         try:
             await held.check(self._api)
             await held.keep_up(self._api)
-            await confirm(self._api, held, host.folder(), self._settings.secret("password"))
         except ForeignSession:
             self._close_keys()
             log.warning("transport.limited", transport=self._name, reason=FOREIGN)
             return me.id
+        except Refusal as refusal:
+            if not refusal.lasts:
+                raise
+            log.warning("transport.limited", transport=self._name, reason=f"keys cannot be exchanged: {refusal}")
+        try:
+            await confirm(self._api, held, host.folder(), self._settings.secret("password"))
         except OtherIdentity:
             log.warning("transport.limited", transport=self._name, reason=UNCONFIRMED)
         except Refusal as refusal:
-            if refusal.code not in (401, 403, 404) or not refusal.session:
+            if not (refusal.lasts or refusal.session):
                 raise
-            log.warning("transport.limited", transport=self._name, reason=UNCONFIRMED)
+            log.warning("transport.limited", transport=self._name, reason=f"{UNCONFIRMED} ({refusal})")
         return f"{me.id}, session {me.device}, key {held.fingerprint}"
 
     def _close_keys(self) -> None:
