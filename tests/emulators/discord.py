@@ -1,12 +1,11 @@
 """Discord as its documentation describes it, for one bot: the HTTP API with its buckets, and a gateway. Private chats, a server with a
 channel and a thread, messages of at most 2,000 characters, nonces, replies, who would be notified.
 
-What it can be told to do wrong: `next[call]`, a queue of faults, each for one call such as "POST messages"; and the gateway's own ways
-to break a connection (`gateway`).
+What it can be told to do wrong: `next[call]`, a queue of faults (`discord_faults`), each for one call such as "POST messages"; and the
+gateway's own ways to break a connection (`gateway`).
 """
 
 import asyncio
-import json
 import re
 import time
 from collections import defaultdict, deque
@@ -204,24 +203,24 @@ class DiscordEmulator:
             return web.json_response(found, headers=headers) if found is not None else web.Response(status=204, headers=headers)
         except No as no:
             return no.response
-        except _TooMany as much:
+        except TooMany as much:
             self.refusals += 1
             return much.response
         finally:
             self._tell()
 
     def _counted(self, name: str, channel: str) -> dict[str, str]:
-        """The headers of a call that is allowed. Raises _TooMany."""
+        """The headers of a call that is allowed. Raises TooMany."""
         now = time.monotonic()
         if len(self._all) == 50 and now - self._all[0] < 1.0:
-            raise _TooMany(1.0, everywhere=True)
+            raise TooMany(1.0, everywhere=True)
         self._all.append(now)
         most, seconds = self.limits.get(name, (1000, 1.0))
         used, until = self._used.get((name, channel), (0, 0.0))
         if now >= until:
             used, until = 0, now + seconds
         if used >= most:
-            raise _TooMany(until - now)
+            raise TooMany(until - now)
         self._used[name, channel] = used + 1, until
         return {
             "X-RateLimit-Limit": str(most),
@@ -360,7 +359,9 @@ class DiscordEmulator:
         self._changed.set()
 
 
-class _TooMany(Exception):
+class TooMany(Exception):
+    """A 429: seconds to wait, and whether that is for all calls."""
+
     def __init__(self, seconds: float, *, everywhere: bool = False) -> None:
         super().__init__()
         self.seconds, self.everywhere = seconds, everywhere
@@ -390,60 +391,3 @@ def _mentions(text: str) -> list[JsonObject]:
 
 def _stamp() -> str:
     return datetime.now(UTC).isoformat()
-
-
-# Faults ----------------------------------------------------------------------------------------------------------
-
-
-def refuses(status: int, code: int, why: str) -> Fault:
-    """Answers with an error of the API and does nothing."""
-
-    async def behave(request: web.Request, carry_out: Callable[[], Any]) -> web.StreamResponse:
-        return No(status, code, why).response
-
-    return behave
-
-
-def too_many(seconds: float, *, everywhere: bool = False) -> Fault:
-    async def behave(request: web.Request, carry_out: Callable[[], Any]) -> web.StreamResponse:
-        return _TooMany(seconds, everywhere=everywhere).response
-
-    return behave
-
-
-def answers(status: int, body: str = "<html>Bad Gateway</html>", **headers: str) -> Fault:
-    """What something in front of the API says."""
-
-    async def behave(request: web.Request, carry_out: Callable[[], Any]) -> web.StreamResponse:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return web.Response(status=status, text=body, content_type="text/html", headers=named)
-
-    return behave
-
-
-async def drops(request: web.Request, carry_out: Callable[[], Any]) -> web.StreamResponse:
-    """Breaks the connection, nothing done."""
-    assert request.transport is not None
-    request.transport.abort()
-    return web.Response()
-
-
-async def does_and_drops(request: web.Request, carry_out: Callable[[], Any]) -> web.StreamResponse:
-    """Does what it was asked, and breaks the connection before the answer."""
-    carry_out()
-    return await drops(request, carry_out)
-
-
-async def hangs(request: web.Request, carry_out: Callable[[], Any]) -> web.StreamResponse:
-    await asyncio.Event().wait()
-    return web.Response()
-
-
-def after(gate: asyncio.Event) -> Fault:
-    """Does it once `gate` is open."""
-
-    async def behave(request: web.Request, carry_out: Callable[[], Any]) -> web.StreamResponse:
-        await gate.wait()
-        return web.Response(text=json.dumps(carry_out()), content_type="application/json")
-
-    return behave

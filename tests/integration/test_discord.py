@@ -12,7 +12,7 @@ from clew_transports.discord.api import Refusal
 from clew_transports.discord.events import READABLE
 from clew_transports.discord.gateway import FATAL
 from clew_transports.discord.place import Place
-from tests.emulators import discord
+from tests.emulators import discord_faults as faults
 from tests.emulators.discord import BOT, CHANNEL, OTHER_CHANNEL, ROLE, THREAD, DiscordEmulator, person, private
 from tests.integration.discord_harness import ADA, BOB, HOME, ME, beaten, connected, delivery, running, sent
 from tests.integration.mqtt_harness import Inbox
@@ -143,7 +143,7 @@ async def test_history_that_cannot_be_had_at_once_is_asked_for_again(platform: D
         await inbox.until(lambda: bool(inbox.rows))
     platform.gateway.forget()
     platform.say("missed")
-    platform.next["GET messages"].extend([discord.answers(502), discord.drops, discord.answers(503), discord.too_many(0.01)])
+    platform.next["GET messages"].extend([faults.answers(502), faults.drops, faults.answers(503), faults.too_many(0.01)])
     async with connected(platform, inbox):
         await inbox.until(lambda: inbox.texts == ["one", "missed"])
 
@@ -325,7 +325,7 @@ async def test_files_come_with_their_bytes_and_other_things_are_named(platform: 
         for gone in (f"{HOME}/{said['id']}/72", f"{HOME}/1/71", "x", "1/2/x/y"):
             with pytest.raises(LookupError):
                 [piece async for piece in transport.fetch(gone)]
-        for later in (discord.answers(502), discord.answers(504), discord.too_many(50)):
+        for later in (faults.answers(502), faults.answers(504), faults.too_many(50)):
             platform.next["GET messages one"].append(later)
             with pytest.raises((Unreached, Unanswered, Refusal)):
                 [piece async for piece in transport.fetch(ref)]

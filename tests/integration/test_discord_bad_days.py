@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from clew.transport import Retry
 from clew_transports.discord.gateway import FATAL, LONG
-from tests.emulators import discord
+from tests.emulators import discord_faults as faults
 from tests.emulators.discord import CHANNEL, DiscordEmulator
 from tests.integration.discord_harness import BOB, HOME, ME, connected, delivery, running, sent
 from tests.integration.mqtt_harness import Inbox
@@ -62,13 +62,21 @@ async def test_while_discord_is_ill_it_is_asked_ever_less_and_nothing_is_lost(pl
     async with connected(platform) as (transport, inbox):
         await sent(transport, delivery(transport, "before"))
         platform.gateway.forget()
-        platform.next["GET bot"].extend([discord.answers(503), discord.answers(500), discord.drops, discord.drops, discord.too_many(0.05)])
+        platform.next["GET bot"].extend(
+            [
+                faults.answers(503),
+                faults.answers(500),
+                faults.drops,
+                faults.drops,
+                faults.too_many(0.05),
+            ]
+        )
         platform.gateway.drop()
         await inbox.until(lambda: not inbox.up)
         for number in range(5):
             platform.say(f"missed {number}")
             platform.say(f"{ME} missed {number}", BOB, CHANNEL)
-        platform.next["GET messages"].extend([discord.answers(502)] * 2)
+        platform.next["GET messages"].extend([faults.answers(502)] * 2)
         await inbox.until(lambda: inbox.up and len(inbox.rows) == 10)
         asked = [name for name, _ in platform.calls].count("GET bot")
         assert asked <= 8, "the pauses grow"
@@ -79,7 +87,7 @@ async def test_while_discord_is_ill_it_is_asked_ever_less_and_nothing_is_lost(pl
 
 async def test_a_token_that_is_taken_back_is_told_and_used_no_more(platform: DiscordEmulator) -> None:
     async with connected(platform, fatal_pause=3600.0) as (transport, inbox):
-        platform.next["POST messages"].append(discord.refuses(401, 0, "401: Unauthorized"))
+        platform.next["POST messages"].append(faults.refuses(401, 0, "401: Unauthorized"))
         with pytest.raises(Retry):
             await transport.send(delivery(transport, "hello"))
         platform.gateway.close(4004)
@@ -91,7 +99,7 @@ async def test_a_token_that_is_taken_back_is_told_and_used_no_more(platform: Dis
 
 async def test_429s_without_end_cost_calls_only_when_a_wait_is_over(platform: DiscordEmulator) -> None:  # BO-064
     async with connected(platform) as (transport, _):
-        platform.next["POST messages"].extend([discord.too_many(0.05)] * 5)
+        platform.next["POST messages"].extend([faults.too_many(0.05)] * 5)
         for _ in range(5):
             with pytest.raises(Retry) as again:
                 await transport.send(delivery(transport, "at last"))

@@ -14,8 +14,8 @@ from pydantic import SecretStr, ValidationError
 from clew.transport import Address, Delivery, Refused, Retry, Sent, Typing, Unknown
 from clew_transports.discord.gateway import FATAL
 from clew_transports.discord.transport import Settings, plugin
-from tests.emulators import discord
-from tests.emulators.discord import CHANNEL, TOKEN, DiscordEmulator, private
+from tests.emulators import discord_faults as faults
+from tests.emulators.discord import CHANNEL, TOKEN, DiscordEmulator, Fault, private
 from tests.integration.discord_harness import ADA, BOB, HOME, ME, connected, delivery, sent
 
 pytestmark = pytest.mark.asyncio
@@ -78,26 +78,26 @@ async def test_where_the_history_may_not_be_read_a_reply_names_no_question(platf
 @pytest.mark.parametrize(
     ("fault", "outcome"),
     [
-        (discord.refuses(403, 50007, "Cannot send messages to this user"), Refused),
-        (discord.refuses(404, 10003, "Unknown Channel"), Refused),
-        (discord.refuses(400, 50035, "Invalid Form Body"), Refused),
-        (discord.refuses(401, 0, "401: Unauthorized"), Retry),
-        (discord.answers(403, "<html>Cloudflare</html>"), Retry),
-        (discord.answers(429, "error code: 1015", Retry_After="7"), Retry),
-        (discord.answers(301, Location="https://elsewhere.example/"), Retry),
-        (discord.answers(502), Retry),
-        (discord.answers(503), Retry),
-        (discord.answers(500), Unknown),
-        (discord.answers(504), Unknown),
-        (discord.answers(524), Unknown),
-        (discord.answers(200), Unknown),
-        (discord.drops, Unknown),
-        (discord.does_and_drops, Unknown),
-        (discord.hangs, Unknown),
+        (faults.refuses(403, 50007, "Cannot send messages to this user"), Refused),
+        (faults.refuses(404, 10003, "Unknown Channel"), Refused),
+        (faults.refuses(400, 50035, "Invalid Form Body"), Refused),
+        (faults.refuses(401, 0, "401: Unauthorized"), Retry),
+        (faults.answers(403, "<html>Cloudflare</html>"), Retry),
+        (faults.answers(429, "error code: 1015", Retry_After="7"), Retry),
+        (faults.answers(301, Location="https://elsewhere.example/"), Retry),
+        (faults.answers(502), Retry),
+        (faults.answers(503), Retry),
+        (faults.answers(500), Unknown),
+        (faults.answers(504), Unknown),
+        (faults.answers(524), Unknown),
+        (faults.answers(200), Unknown),
+        (faults.drops, Unknown),
+        (faults.does_and_drops, Unknown),
+        (faults.hangs, Unknown),
     ],
 )
-async def test_what_failures_of_a_send_mean(platform: DiscordEmulator, fault: discord.Fault, outcome: type[Exception]) -> None:  # P43
-    async with connected(platform, answer_s=1.0 if fault is discord.hangs else 20.0) as (transport, _):
+async def test_what_failures_of_a_send_mean(platform: DiscordEmulator, fault: Fault, outcome: type[Exception]) -> None:  # P43
+    async with connected(platform, answer_s=1.0 if fault is faults.hangs else 20.0) as (transport, _):
         platform.next["POST messages"].append(fault)
         with pytest.raises(outcome) as caught:
             await transport.send(delivery(transport, "hello"))
@@ -113,7 +113,7 @@ async def test_nobody_listening_means_that_nothing_was_sent(platform: DiscordEmu
 
 async def test_a_part_that_may_have_been_sent_is_sent_once(platform: DiscordEmulator) -> None:  # P43
     async with connected(platform) as (transport, _):
-        platform.next["POST messages"].append(discord.does_and_drops)
+        platform.next["POST messages"].append(faults.does_and_drops)
         answer = delivery(transport, "hello")
         with pytest.raises(Unknown):
             await transport.send(answer)
@@ -125,7 +125,7 @@ async def test_a_part_is_looked_for_where_discord_has_forgotten_its_nonce(platfo
     async with connected(platform) as (transport, _):
         await sent(transport, delivery(transport, "hello", id="earlier"))
         platform.say("hello", ADA)
-        platform.next["POST messages"].extend([discord.drops, discord.does_and_drops])
+        platform.next["POST messages"].extend([faults.drops, faults.does_and_drops])
         answer = delivery(transport, "hello")
         with pytest.raises(Unknown):
             await transport.send(answer)
@@ -135,14 +135,14 @@ async def test_a_part_is_looked_for_where_discord_has_forgotten_its_nonce(platfo
             await transport.send(answer)
         platform.forget_nonces()
         assert await transport.find(answer) == Sent(platform.sent[1]["id"], 1)
-        platform.next["GET messages"].append(discord.answers(502))
+        platform.next["GET messages"].append(faults.answers(502))
         with pytest.raises(Retry):
             await transport.find(answer)
 
 
 async def test_a_429_is_kept_for_its_chat_and_not_for_others(platform: DiscordEmulator) -> None:  # BO-064
     async with connected(platform) as (transport, _):
-        platform.next["POST messages"].append(discord.too_many(40))
+        platform.next["POST messages"].append(faults.too_many(40))
         with pytest.raises(Retry) as caught:
             await transport.send(delivery(transport, "hello"))
         assert caught.value.after == 40
@@ -157,7 +157,7 @@ async def test_a_429_is_kept_for_its_chat_and_not_for_others(platform: DiscordEm
 
 async def test_a_429_for_all_calls_is_kept_for_all(platform: DiscordEmulator) -> None:  # BO-064
     async with connected(platform) as (transport, _):
-        platform.next["POST messages"].append(discord.too_many(40, everywhere=True))
+        platform.next["POST messages"].append(faults.too_many(40, everywhere=True))
         calls = 0
         for chat in (HOME, private(12)):
             with pytest.raises(Retry) as caught:
@@ -187,7 +187,7 @@ async def test_typing_is_shown_at_its_rate_and_fails_nothing(platform: DiscordEm
         for _ in range(20):
             await transport.hint(Address("discord", HOME), Typing())
         await platform.until(lambda: platform.typing == [HOME])
-        for number, fault in enumerate([discord.too_many(5), discord.drops, discord.answers(502), discord.refuses(403, 50013, "no")]):
+        for number, fault in enumerate([faults.too_many(5), faults.drops, faults.answers(502), faults.refuses(403, 50013, "no")]):
             platform.next["POST typing"].append(fault)
             await transport.hint(Address("discord", private(20 + number)), Typing())
         await platform.until(lambda: not platform.next["POST typing"])

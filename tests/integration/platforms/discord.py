@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
-from tests.emulators import discord
+from tests.emulators import discord_faults as faults
 from tests.emulators.discord import BOT, CHANNEL, TOKEN, DiscordEmulator, person, private
 from tests.emulators.server import JsonObject
 from tests.integration.platforms import NUMBERS, Platform
@@ -50,7 +50,7 @@ class Discord(Platform):
         await self.emulator.up()
 
     def too_many(self) -> None:
-        self.emulator.next["POST messages"].append(discord.too_many(1))
+        self.emulator.next["POST messages"].append(faults.too_many(1))
 
     def has_refused(self) -> bool:
         return not self.emulator.next["POST messages"]
