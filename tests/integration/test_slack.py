@@ -190,6 +190,20 @@ async def test_a_token_that_is_revoked_is_told_and_taken_again(platform: SlackEm
         await inbox.until(lambda: inbox.up and inbox.texts == ["said meanwhile"])
 
 
+async def test_a_look_that_gets_no_answer_ends_nothing(platform: SlackEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slack_transport, "CHECK_S", 0.05)
+    async with connected(platform) as (_, inbox):
+        platform.next["auth.test"].extend([telegram.drops, telegram.answers(503)])
+        await platform.until(lambda: not platform.next["auth.test"])
+        platform.say("hello")
+        await inbox.until(lambda: inbox.texts == ["hello"])
+        assert [up for up, _ in inbox.reports] == [True]
+    async with connected(platform, app_token=None, signing_secret=SecretStr(SECRET)) as (_, inbox):
+        platform.next["auth.test"].append(telegram.drops)
+        await inbox.until(lambda: not inbox.up)
+        await inbox.until(lambda: inbox.up)
+
+
 async def test_frames_of_other_kinds_disturb_nothing(platform: SlackEmulator) -> None:  # BO-076
     async with connected(platform) as (_, inbox):
         for frame in ({"type": "slash_commands", "payload": {"command": "/x"}}, {"type": "interactive", "payload": 7}, {"payload": None}):

@@ -93,6 +93,20 @@ async def test_a_first_preview_of_unknown_fate_is_found_and_goes_on(platform: Sl
         assert platform.texts(HER) == ["the reply"]
 
 
+@pytest.mark.parametrize(
+    ("fault", "texts"), [(telegram.drops, []), (slack.refuses("internal_error"), []), (slack.refuses("missing_scope"), ["the reply"])]
+)
+async def test_where_nobody_can_say_whether_there_is_a_preview(platform: SlackEmulator, fault: Fault, texts: list[str]) -> None:  # P43
+    async with connected(platform) as (transport, _):
+        platform.next["conversations.history"].append(fault)
+        if texts:  # clew may not look: better a preview that stays than no reply
+            await transport.send(reply(transport, "the reply", ""))
+        else:
+            with pytest.raises(Retry):
+                await transport.send(reply(transport, "the reply", ""))
+        assert platform.texts(HER) == texts
+
+
 async def test_a_message_that_was_deleted_meanwhile_is_gone(platform: SlackEmulator) -> None:  # P43
     async with connected(platform) as (transport, _):
         ref = await posted(transport)

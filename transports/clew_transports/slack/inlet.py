@@ -16,9 +16,9 @@ from clew_transports.slack.history import missed
 from clew_transports.slack.people import Names
 from clew_transports.slack.place import Place, order
 
-FIRST_S = 2.0
-"""Seconds for which what comes now waits for what was missed, so that a conversation keeps its order. It is to be acknowledged within
-three."""
+FIRST_S = 1.0
+"""Seconds, from the end of a gap, for which what comes then waits for what was missed, so that a conversation keeps its order. It is to be
+acknowledged within three."""
 LAG_S = 600
 """Seconds by which the place that is stored may lie behind, where nothing of what came was for clew."""
 LONGEST_PAUSE_S = 60.0
@@ -41,12 +41,15 @@ class Inlet:
         self._gap = asyncio.Event()
         self._whole = asyncio.Event()
         self._whole.set()
+        self._waits_until = 0.0
 
     def missed_some(self) -> None:
         """Something may have been said that was not told."""
         if self._is_new:
             self._is_new = False
             return
+        if self._whole.is_set():
+            self._waits_until = asyncio.get_running_loop().time() + FIRST_S
         self._whole.clear()
         self._gap.set()
 
@@ -58,7 +61,7 @@ class Inlet:
     async def payload(self, payload: Any) -> None:
         """Store what is in a payload of the Events API. Raises what `Host.accept` raises."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(FIRST_S):
+            async with asyncio.timeout_at(self._waits_until):
                 await self._whole.wait()
         try:
             if (event := of_payload(payload, self._reader.bot.team)) is not None:

@@ -80,7 +80,6 @@ class SlackTransport:
         self._first_pause = first_pause
         self._answer_s = answer_s
         self._api = Api(settings.base_url, settings.bot_token.get_secret_value(), secret(settings.app_token))
-        self._bot: Bot | None = None
         self._inlet: Inlet | None = None
         self._pace = Pauses()
         self._began = -RESUMED_S
@@ -93,9 +92,9 @@ class SlackTransport:
             while True:
                 try:
                     # Asked before anything is read: without it clew could not tell its own words from other people's.
-                    self._bot = Bot.of(await self._api.call("auth.test", answer_s=self._answer_s))
+                    bot = Bot.of(await self._api.call("auth.test", answer_s=self._answer_s))
                     pause = self._first_pause
-                    await self._receive(host, self._bot)
+                    await self._receive(host, bot)
                 except (Refusal, Unreached, Unanswered, Malformed) as error:
                     host.report(False, why(error))
                     if isinstance(error, Refusal) and error.retry_after:
@@ -182,25 +181,27 @@ class SlackTransport:
         if secret(self._settings.app_token):
             report = lambda up, detail: host.report(up, who if up else detail)  # noqa: E731 - one line
             handle = lambda frame: inlet.payload(frame.get("payload"))  # noqa: E731
-            jobs += [Sockets(self._api, handle, report, inlet.missed_some, self._first_pause).run(), self._watch(lambda: None)]
+            jobs += [Sockets(self._api, handle, report, inlet.missed_some, self._first_pause).run(), self._watch(lambda up, detail: None)]
         elif secret(self._settings.signing_secret):
             host.report(True, who)
             inlet.missed_some()
-            jobs += [self._watch(lambda: host.report(True, who))]
+            jobs += [self._watch(lambda up, detail: host.report(up, detail or who))]
         else:
             host.report(False, REQUIRED)
         await _together(jobs)
 
-    async def _watch(self, alive: Callable[[], None]) -> None:
-        """Ask every now and then whether the token still holds. Raises what says that it does not, and why nobody can be asked."""
+    async def _watch(self, report: Callable[[bool, str], None]) -> None:
+        """Ask every now and then whether the token still holds, and tell whether there was an answer. Raises what says that it does not."""
         while True:
             await asyncio.sleep(CHECK_S)
             try:
                 await self._api.call("auth.test", answer_s=self._answer_s)
-                alive()
+                report(True, "")
             except Refusal as refusal:
                 if refusal.error in ACCOUNT:
                     raise
+            except (Unreached, Unanswered) as reason:
+                report(False, str(reason))
 
     # Replies out -------------------------------------------------------------------------------------------------
 
@@ -247,8 +248,15 @@ class SlackTransport:
         return await self._post(shown, shown.text, PREVIEW)
 
     async def _preview_of(self, delivery: Delivery) -> str:
-        """Look for the message that shows a reply before it is complete; empty for none."""
-        return (await self._known(replace(delivery, ts=delivery.ts - LONGEST_TURN_S), PREVIEW)).get(1, "")
+        """Look for the message that shows a reply before it is complete; empty for none, or where clew may not look. Raises Unreached."""
+        try:
+            return (await self._known(replace(delivery, ts=delivery.ts - LONGEST_TURN_S), PREVIEW)).get(1, "")
+        except Unanswered as reason:
+            raise Unreached(str(reason)) from None
+        except Refusal as refusal:
+            if refusal.error in LATER | HALF_DONE:
+                raise Unreached(str(refusal)) from None
+            return ""
 
     async def _known(self, delivery: Delivery, kind: str) -> dict[int, str]:
         """The ts of each part of a delivery that Slack has. Raises Refusal, Unreached or Unanswered where it cannot be asked."""
