@@ -23,6 +23,7 @@ from tests.integration.platforms.sms import Sms
 from tests.integration.platforms.telegram import Telegram
 from tests.integration.platforms.webhook import Webhook
 from tests.integration.platforms.whatsapp import Whatsapp
+from tests.integration.platforms.xmpp import Xmpp
 from tests.integration.web_harness import Clew, running, settings
 from tests.integration.webhook_harness import until
 from tests.servers import Mosquitto
@@ -42,6 +43,7 @@ KINDS = (
     Telegram,
     Webhook,
     Whatsapp,
+    Xmpp,
 )
 PLATFORMS: dict[str, type[Platform]] = {each.name: each for each in KINDS}
 

@@ -116,8 +116,11 @@ class Calls:
     async def websocket(self, url: URL, heartbeat_s: float | None = None, **request: Any) -> aiohttp.ClientWebSocketResponse:
         """An open WebSocket, to be closed by the caller. Raises Unreached."""
         try:
-            socket = self._open.ws_connect(url, heartbeat=heartbeat_s, max_msg_size=MAX_ANSWER_BYTES, **request)
-            return await asyncio.wait_for(socket, CONNECT_S)
+            async with asyncio.timeout(CONNECT_S):
+                socket: aiohttp.ClientWebSocketResponse = await self._open.ws_connect(
+                    url, heartbeat=heartbeat_s, max_msg_size=MAX_ANSWER_BYTES, **request
+                )
+                return socket
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise Unreached(f"no WebSocket to {self._platform} ({type(error).__name__})") from None
 

@@ -47,8 +47,8 @@ class Rpc:
         written, and what lies in the connection is lost with this process.
         """
         try:
-            opening = asyncio.open_connection(host, port, limit=MAX_LINE_BYTES)
-            reader, writer = await asyncio.wait_for(opening, CONNECT_S)
+            async with asyncio.timeout(CONNECT_S):
+                reader, writer = await asyncio.open_connection(host, port, limit=MAX_LINE_BYTES)
         except (OSError, TimeoutError) as error:
             raise Unreached(f"no connection to signal-cli ({getattr(error, 'strerror', None) or type(error).__name__})") from None
         self._writer = writer
