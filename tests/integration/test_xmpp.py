@@ -125,6 +125,14 @@ async def test_rooms_are_answered_where_clew_is_meant_and_people_are_their_accou
             assert list(inbox.rows.values())[-1].identity == "xmpp:bob@localhost"
 
 
+async def test_other_lines_are_kept_where_clew_listens(server: Prosody) -> None:
+    async with Person.here(server, "ada", ROOM) as ada, connected(server, rooms=(ROOM,), groups="listen") as (_, inbox):
+        ada.say(ROOM, "just talk")
+        ada.say(ROOM, "clew: hello")
+        await inbox.until(lambda: len(inbox.rows) == 2)
+        assert [(row.kind, row.text) for row in inbox.rows.values()] == [("context", "just talk"), ("message", "hello")]
+
+
 async def test_corrections_retractions_and_reactions(server: Prosody) -> None:  # BO-076
     async with Person.here(server, "ada") as ada, connected(server) as (_, inbox):
         ada.say(CLEW, "Buy milk", id="m1")

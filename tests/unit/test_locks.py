@@ -31,7 +31,8 @@ def test_no_registry_and_no_local_path_is_named(lock: Path) -> None:
 
 
 def test_a_server_runs_what_was_tested() -> None:
-    tested, served = map(pins, LOCKS)
+    # Where an entry counts may differ: what is optional on a server may be needed by a tool.
+    tested, served = ({name: re.sub(r" ;[^\\]*", " ", entry) for name, entry in pins(lock).items()} for lock in LOCKS)
     assert served.items() <= tested.items()
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 from xml.etree.ElementTree import Element
 
 from clew.transport import Address, Inbound
+from clew_transports.settings import Groups
 
 JID = re.compile(r"(?:[^@/\s<>\"&':]{1,255}@)?[A-Za-z0-9.\[\]:-]{1,255}")
 """A bare JID."""
@@ -19,8 +20,6 @@ MAM_RESULT = "{urn:xmpp:mam:2}result"
 MUC_USER = "{http://jabber.org/protocol/muc#user}"
 REPLY = "{urn:xmpp:reply:0}reply"
 FORWARDED = "{urn:xmpp:forward:0}forwarded"
-
-Groups = Literal["mention", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +106,12 @@ class Reader:
         edits = self.numbers.get((author, changes), "") if changes else ""
         if reactions is not None:
             words = "".join(each.text or "" for each in reactions.findall(f"{REACTIONS}reaction"))
-            kind: Literal["message", "edit", "delete", "reaction"] = "reaction"
+            kind: Literal["message", "context", "edit", "delete", "reaction"] = "reaction"
         else:
             kind = "delete" if retracts is not None else "edit" if replaces is not None else "message"
             words = body if not room else self._addressed(body)
+            if kind == "message" and not words and self.groups == "listen":
+                kind, words = "context", body
         if (kind in ("edit", "delete") and not edits) or (kind != "delete" and not words.strip()) or not (stanza.number or number):
             return None
         if kind == "message":

@@ -27,10 +27,10 @@ from clew.transport import (
     Typing,
     Unknown,
 )
-from clew_transports.settings import Section
+from clew_transports.settings import Groups, Section
 from clew_transports.text import parts
 from clew_transports.xmpp.connection import Account, Connection, Offline, Silent, connected
-from clew_transports.xmpp.stanzas import JID, Groups, Reader, Stanza, moved
+from clew_transports.xmpp.stanzas import JID, Reader, Stanza, moved
 from clew_transports.xmpp.styling import rendered
 
 PART_BYTES = 16 * 1024
