@@ -219,10 +219,11 @@ async def test_a_message_that_is_deleted_while_it_is_answered_is_taken_back_behi
         await world.desk.accept(message)
         await held.reached.wait()
         await world.desk.accept(deletion(world, message))
-        held.release()
-        await answered(world, message)
         rows = await world.transcript()
         scope = await world.store.scope_for(operator=True)
+        assert await world.store.around(scope, rows[0].id, 0, 0), "it is being answered, and nothing takes it out of its turn"
+        held.release()
+        await answered(world, message)
         assert await world.store.around(scope, rows[0].id, 0, 0) == []
         assert [receipt.status for receipt in await world.desk.accept(deletion(world, message))] == ["duplicate"]
 

@@ -142,6 +142,18 @@ async def test_a_reply_is_not_lost_with_the_message_that_it_was_to_replace(tmp_p
         assert board.texts()[-2:] == [LONG, SECOND]
 
 
+async def test_an_edit_of_unknown_fate_is_made_again_until_it_is_known(tmp_path: Path) -> None:  # P43
+    board = Board()
+    async with engine(tmp_path, talks, desk=board) as world, world.running():
+        stall = await shown(world, board)
+        board.faults["desk:ada"] = [Unknown("no answer came")] * 3
+        stall.until.set()
+        await board.until(lambda: bool(board.sent))
+        await world.idle()
+        assert board.texts() == [LONG, SECOND]
+        assert [row["state"] for row in await world.store.outbox(("sent", "unknown"))] == ["sent"]
+
+
 @pytest.mark.parametrize("late", [False, True])
 async def test_the_reply_waits_for_what_it_takes_the_place_of(tmp_path: Path, late: bool) -> None:  # P43
     board = Board()
