@@ -152,8 +152,8 @@ async def test_it_fires_at_61_and_then_at_60_and_leaves_9(tmp_path: Path) -> Non
             assert not world.summaries
             await world.desk.ask("the 61st")
             assert len(world.summaries) == 1
-            for _ in range(25):
-                await world.desk.ask("more")
+            for number in range(25):
+                await world.desk.ask(f"more {number}")
             assert len(world.summaries) == 1
             await world.desk.ask("the 60th behind the summary")
         assert len(world.summaries) == 2
