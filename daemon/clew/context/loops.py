@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 MOMENTS = 2.0
 """Seconds behind a reply in which nobody has read it and written back. Reading eight words takes a person as long (238 words a minute:
@@ -14,6 +15,8 @@ REST = 600.0
 """Seconds without an answer then. With `IN_A_ROW` a loop costs less than one reply a minute, which is less than people cause."""
 COMPARED = 4_000
 """Characters of a text that are compared."""
+REMEMBERED = 256
+"""Texts whose letters are remembered: a reply is compared with each of the next messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +33,15 @@ def is_mechanical(text: str, before: str, replies: Iterable[Spoken], now: float,
 
     before: the sender's message before it in this chat. replies: the newest of clew's there.
     """
-    words = _plain(text)
+    words = _plain(text[:COMPARED])
     said = list(replies)
-    if words and any(words == _plain(each.text) for each in said):
+    if words and any(words == _plain(each.text[:COMPARED]) for each in said):
         return True
     at_once = any(each.at is not None and 0 <= now - each.at < MOMENTS for each in said)
-    return at_once and (not direct or (words != "" and words == _plain(before)))
+    return at_once and (not direct or (words != "" and words == _plain(before[:COMPARED])))
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _plain(text: str) -> str:
     """The letters and figures of a text: what is left of it whatever a platform makes of its markup."""
-    return "".join(filter(str.isalnum, text[:COMPARED].casefold()))
+    return "".join(filter(str.isalnum, text.casefold()))
