@@ -5,8 +5,6 @@ What it can be told to do wrong: `next[method]`, a queue of faults, each for one
 """
 
 import asyncio
-import hashlib
-import hmac
 import json
 import re
 import time
@@ -14,13 +12,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Self
 
-import aiohttp
 from aiohttp import web
 
 from tests.emulators.server import JsonObject
+from tests.emulators.slack_wire import No, shown
 from tests.emulators.telegram import Fault
 
-BOT_TOKEN, APP_TOKEN, SECRET = "xoxb-1-the-bot", "xapp-1-the-app", "8f742231b10e8888abcd99yyyzzz85a5"
+BOT_TOKEN, APP_TOKEN = "xoxb-1-the-bot", "xapp-1-the-app"
 TEAM, BOT, BOT_ID = "T0WORK", "U0CLEW", "B0CLEW"
 MENTION = f"<@{BOT}>"
 LIMIT, BURST = 4000, 3.0
@@ -29,32 +27,6 @@ SCOPES = frozenset(
     | {f"{kind}:{what}" for kind in ("im", "mpim", "channels", "groups") for what in ("history", "read")}
 )
 _KINDS = {"D": ("im", "im"), "G": ("groups", "private_channel"), "C": ("channels", "public_channel")}
-_CONTROL = re.compile(r"<([^<>]*)>")
-
-
-class No(Exception):
-    """An answer with `ok: false`."""
-
-    def __init__(self, error: str, status: int = 200, headers: dict[str, str] | None = None, **more: Any) -> None:
-        super().__init__(error)
-        self.status, self.headers, self.more = status, headers, more
-
-    @property
-    def response(self) -> web.Response:
-        return web.json_response({"ok": False, "error": str(self), **self.more}, status=self.status, headers=self.headers)
-
-
-def shown(text: str) -> str:
-    """A message in mrkdwn as it is read. Raises AssertionError for characters that should have been escaped, and for mentions."""
-    rest = re.sub(r"(?m)^> ", "", text)
-    for control in _CONTROL.findall(rest):
-        assert re.match(r"(?:https?://|mailto:)[^|\s]+(?:\||$)", control), f"a mention or no link: {control}"
-    bare = _CONTROL.sub("", rest)
-    assert "<" not in bare, bare
-    assert ">" not in bare, bare
-    assert not re.search(r"&(?!(?:lt|gt|amp);)", rest), rest
-    words = _CONTROL.sub(lambda found: found[1].partition("|")[2] or found[1], rest)
-    return words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 class SlackEmulator:
@@ -444,45 +416,3 @@ def _is_top(message: JsonObject) -> bool:
 
 def _since(messages: list[JsonObject], arguments: JsonObject) -> list[JsonObject]:
     return [each for each in messages if float(each["ts"]) > float(arguments.get("oldest") or 0)]
-
-
-def proof(body: bytes, *, secret: str = SECRET, age: float = 0.0) -> dict[str, str]:
-    """The headers of a request of the Events API, written down from Slack's documentation. age: seconds since it was signed."""
-    stamp = str(int(time.time() - age))
-    digest = hmac.new(secret.encode(), b"v0:" + stamp.encode() + b":" + body, hashlib.sha256).hexdigest()
-    return {"Content-Type": "application/json", "X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": f"v0={digest}"}
-
-
-async def post(http: aiohttp.ClientSession, url: str, payload: JsonObject, **headers: str) -> tuple[int, str]:
-    """Offer a payload to a request URL, signed. Returns the status and the body of the answer."""
-    body = json.dumps(payload).encode()
-    async with http.post(
-        url, data=body, headers=proof(body) | {name.replace("_", "-"): value for name, value in headers.items()}
-    ) as response:
-        return response.status, await response.text()
-
-
-# Faults ----------------------------------------------------------------------------------------------------------
-
-
-def refuses(error: str, status: int = 200, **more: Any) -> Fault:
-    """Answers with an error of the API and does nothing."""
-
-    async def behave(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-        return No(error, status, **more).response
-
-    return behave
-
-
-def too_many(seconds: int) -> Fault:
-    return refuses("ratelimited", 429, headers={"Retry-After": str(seconds)})
-
-
-def does_and_fails(error: str) -> Fault:
-    """Does what it was asked, and says that something went wrong."""
-
-    async def behave(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-        carry_out()
-        return No(error).response
-
-    return behave

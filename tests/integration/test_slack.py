@@ -1,78 +1,32 @@
 """The Slack transport against the emulated Web API, Socket Mode and Events API, with a host that remembers."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from pydantic import SecretStr, ValidationError
 
-from clew.transport import Address, Attachment, Delivery, Inbound, Receipt, Refused, Retry, Sent, Unknown
+from clew.transport import Inbound, Receipt, Retry
 from clew_transports.slack import sockets
 from clew_transports.slack import transport as slack_transport
-from clew_transports.slack.api import Refusal
 from clew_transports.slack.doctor import BAD_APP, BAD_BOT, DISABLED, REQUIRED
 from clew_transports.slack.settings import Settings
 from clew_transports.slack.transport import SlackTransport, plugin
-from tests.emulators import slack, telegram
-from tests.emulators.slack import APP_TOKEN, BOT, BOT_TOKEN, MENTION, SECRET, TEAM, SlackEmulator
-from tests.emulators.telegram import Fault
+from tests.emulators import slack_wire, telegram
+from tests.emulators.slack import BOT, BOT_TOKEN, MENTION, TEAM, SlackEmulator
+from tests.emulators.slack_wire import SECRET
 from tests.integration.mqtt_harness import Inbox
+from tests.integration.slack_harness import CLUB, HER, connected, delivery, running, sent, settings, workspace
 
 pytestmark = pytest.mark.asyncio
-
-CLUB, HER = "C0CLUB", "D0ADA"
 
 
 @pytest_asyncio.fixture
 async def platform() -> AsyncIterator[SlackEmulator]:
-    async with SlackEmulator() as emulator:
-        emulator.members |= {CLUB, HER, "D0BOB"}
-        emulator.names |= {"U0ADA": "Ada", "U0BOB": "Bob"}
+    async with workspace() as emulator:
         yield emulator
-
-
-def settings(platform: SlackEmulator, **more: Any) -> Settings:
-    tokens: dict[str, Any] = {"bot_token": SecretStr(BOT_TOKEN), "app_token": SecretStr(APP_TOKEN), "base_url": platform.url}
-    return Settings(**tokens | more)
-
-
-@contextlib.asynccontextmanager
-async def running(
-    platform: SlackEmulator, inbox: Inbox, *, answer_s: float = 20.0, first_pause: float = 0.02, **more: Any
-) -> AsyncIterator[SlackTransport]:
-    transport = SlackTransport("slack", settings(platform, **more), first_pause=first_pause, answer_s=answer_s)
-    task = asyncio.create_task(transport.run(inbox))
-    try:
-        yield transport
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-
-
-@contextlib.asynccontextmanager
-async def connected(platform: SlackEmulator, inbox: Inbox | None = None, **more: Any) -> AsyncIterator[tuple[SlackTransport, Inbox]]:
-    inbox = inbox or Inbox()
-    async with running(platform, inbox, **more) as transport:
-        await inbox.until(lambda: inbox.up)
-        yield transport, inbox
-
-
-def delivery(transport: SlackTransport, text: str, chat: str = HER, thread: str | None = None, **more: Any) -> Delivery:
-    return Delivery("k3v9", Address("slack", chat, thread), text, tuple(transport.parts(text)), 1.0, **more)
-
-
-async def sent(transport: SlackTransport, whole: Delivery) -> Delivery:
-    """Sends part after part, as the host does."""
-    while whole.sent < len(whole.parts):
-        upto = (await transport.send(whole)).upto
-        assert upto == whole.sent + 1
-        whole = replace(whole, sent=upto)
-    return whole
 
 
 # Socket Mode -----------------------------------------------------------------------------------------------------
@@ -134,7 +88,7 @@ async def test_a_socket_that_is_to_go_is_replaced_before_it_does(
 async def test_a_socket_that_breaks_is_told_and_the_gap_is_filled(platform: SlackEmulator) -> None:  # P42, P48
     async with connected(platform) as (_, inbox):
         await platform.until(lambda: len(platform.sockets) == 1)
-        platform.next["apps.connections.open"].append(slack.refuses("internal_error"))
+        platform.next["apps.connections.open"].append(slack_wire.refuses("internal_error"))
         await platform.cut()
         await inbox.until(lambda: not inbox.up)
         platform.say("said meanwhile", told=False)
@@ -144,7 +98,7 @@ async def test_a_socket_that_breaks_is_told_and_the_gap_is_filled(platform: Slac
 async def test_socket_mode_that_is_off_is_told(platform: SlackEmulator) -> None:
     async with connected(platform) as (_, inbox):
         await platform.until(lambda: len(platform.sockets) == 1)
-        platform.next["apps.connections.open"].extend([slack.refuses("socket_mode_not_enabled")] * 2)
+        platform.next["apps.connections.open"].extend([slack_wire.refuses("socket_mode_not_enabled")] * 2)
         await platform.warn("link_disabled")
         await inbox.until(lambda: (False, DISABLED) in inbox.reports)
         await inbox.until(lambda: inbox.up)
@@ -222,7 +176,7 @@ async def test_frames_of_other_kinds_disturb_nothing(platform: SlackEmulator) ->
 
 
 async def test_no_message_is_handled_before_the_own_id_is_known(platform: SlackEmulator) -> None:  # BO-073
-    platform.next["auth.test"].extend([slack.refuses("internal_error"), telegram.drops])
+    platform.next["auth.test"].extend([slack_wire.refuses("internal_error"), telegram.drops])
     platform.say("meanwhile")
     async with connected(platform) as (_, inbox):
         await inbox.until(lambda: inbox.texts == ["meanwhile"])
@@ -407,8 +361,8 @@ async def test_a_history_that_has_to_wait_is_read_all_the_same(platform: SlackEm
         platform.say("one")
         await inbox.until(lambda: inbox.texts == ["one"])
     platform.say("two", told=False)
-    platform.next["users.conversations"].append(slack.too_many(1))
-    platform.next["conversations.history"].extend([slack.too_many(1), telegram.drops, slack.refuses("internal_error")])
+    platform.next["users.conversations"].append(slack_wire.too_many(1))
+    platform.next["conversations.history"].extend([slack_wire.too_many(1), telegram.drops, slack_wire.refuses("internal_error")])
     async with connected(platform, inbox):
         await inbox.until(lambda: inbox.texts == ["one", "two"])
 
@@ -457,162 +411,6 @@ async def test_a_first_start_reads_no_old_history(platform: SlackEmulator) -> No
     async with connected(platform) as (_, inbox):
         platform.say("now")
         await inbox.until(lambda: inbox.texts == ["now"])
-
-
-# Out -------------------------------------------------------------------------------------------------------------
-
-
-async def test_a_reply_is_rendered_and_split_by_what_slack_counts(platform: SlackEmulator) -> None:  # P43, BO-055, BO-061
-    code = "\n".join(f"print({number})  # <&>" for number in range(400))
-    text = f"**Look** [here](https://e.org/?a=1&b=<2>):\n\n```python\n{code}\n```\n\n- א שלום\n> said *he*\n\n" + "&<>😀 " * 500
-    async with connected(platform) as (transport, _):
-        whole = await sent(transport, delivery(transport, text))
-        assert len(platform.messages) == len(whole.parts) > 5  # more than Slack takes at once
-        said = "".join(each["shown"] for each in platform.messages)
-        for number in range(400):
-            assert said.count(f"print({number})  # <&>") == 1
-        assert said.count("&<>😀") == 500
-        assert platform.messages[0]["text"].startswith("*Look* <https://e.org/?a=1&amp;b=%3C2%3E|here>:")
-
-
-async def test_nobody_is_called_by_what_a_model_writes(platform: SlackEmulator) -> None:  # BO-125
-    text = "<!channel> <!here|x> <@U0ADA> <#C0CLUB> <!subteam^S1> @everyone `<!channel>` [x](<!channel>) [<!here>](https://e.org)\n\n<!everyone>"
-    async with connected(platform) as (transport, _):
-        await sent(transport, delivery(transport, f"{text}\n\n```\n<!channel>\n```"))
-        (message,) = platform.messages  # the emulator refuses mentions
-        assert "<!" not in message["text"]
-        assert "<!channel> <!here|x> <@U0ADA>" in message["shown"]
-        arguments = next(arguments for method, arguments in platform.calls if method == "chat.postMessage")
-        assert (arguments["link_names"], arguments["unfurl_links"]) == ("false", "false")
-
-
-async def test_a_429_is_kept_for_its_channel_and_not_for_others(platform: SlackEmulator) -> None:  # BO-064
-    async with connected(platform) as (transport, _):
-        platform.next["chat.postMessage"].append(slack.too_many(40))
-        with pytest.raises(Retry) as caught:
-            await transport.send(delivery(transport, "hello"))
-        assert caught.value.after == 40
-        calls = len(platform.calls)
-        with pytest.raises(Retry) as caught:
-            await transport.send(delivery(transport, "hello"))
-        assert 0 < (caught.value.after or 0) <= 41
-        assert len(platform.calls) == calls
-        await sent(transport, delivery(transport, "to another", "D0BOB"))
-        assert platform.texts("D0BOB") == ["to another"]
-
-
-@pytest.mark.parametrize(
-    ("fault", "outcome"),
-    [
-        (slack.refuses("channel_not_found"), Refused),
-        (slack.refuses("not_in_channel"), Refused),
-        (slack.refuses("is_archived"), Refused),
-        (slack.refuses("msg_too_long"), Refused),
-        (slack.refuses("no_text"), Refused),
-        (slack.refuses("invalid_auth"), Retry),
-        (slack.refuses("token_revoked"), Retry),
-        (slack.refuses("missing_scope", needed="chat:write"), Retry),
-        (slack.refuses("ratelimited"), Retry),
-        (slack.refuses("rate_limited"), Retry),
-        (slack.refuses("service_unavailable"), Retry),
-        (slack.refuses("internal_error"), Retry),
-        (slack.refuses("fatal_error"), Retry),
-        (slack.does_and_fails("internal_error"), Sent),
-        (telegram.answers(503), Retry),
-        (telegram.answers(500), Unknown),
-        (telegram.answers(504), Unknown),
-        (telegram.answers(200), Unknown),
-        (telegram.drops, Unknown),
-        (telegram.does_and_drops, Unknown),
-        (telegram.hangs, Unknown),
-    ],
-)
-async def test_what_failures_of_a_send_mean(platform: SlackEmulator, fault: Fault, outcome: type[Any]) -> None:  # P43
-    async with connected(platform, answer_s=1.0 if fault is telegram.hangs else 20.0) as (transport, _):
-        platform.next["chat.postMessage"].append(fault)
-        try:
-            found: object = await transport.send(delivery(transport, "hello"))
-        except (Refused, Retry, Unknown) as error:
-            found = error
-        assert isinstance(found, outcome)
-        assert BOT_TOKEN not in str(found)
-
-
-async def test_an_unknown_outcome_of_which_nothing_can_be_asked_stays_unknown(platform: SlackEmulator) -> None:  # P43
-    async with connected(platform) as (transport, _):
-        platform.next["chat.postMessage"].append(slack.does_and_fails("fatal_error"))
-        platform.next["conversations.history"].append(telegram.drops)
-        with pytest.raises(Unknown):
-            await transport.send(delivery(transport, "hello"))
-
-
-@pytest.mark.parametrize("in_thread", [False, True])
-async def test_a_part_that_arrived_unseen_is_found_by_its_metadata(platform: SlackEmulator, in_thread: bool) -> None:  # P43
-    platform.page = 2
-    root = platform.say(f"{MENTION} x", channel=CLUB) if in_thread else None
-    text = "word " * 1500
-    async with connected(platform) as (transport, _):
-        whole = delivery(transport, text, CLUB if in_thread else HER, root)
-        assert len(whole.parts) == 2
-        assert await transport.find(whole) is None
-        whole = replace(whole, sent=(await transport.send(whole)).upto or 0)
-        platform.next["chat.postMessage"].append(telegram.does_and_drops)
-        with pytest.raises(Unknown):
-            await transport.send(whole)
-        for number in range(3):
-            platform.say(f"behind it {number}", channel=whole.address.chat, thread=root)
-        assert await transport.find(whole) == Sent(platform.messages[-1]["ts"], 2)
-        assert await transport.find(replace(whole, sent=0)) == Sent(platform.messages[-1]["ts"], 2)
-        assert await transport.find(replace(whole, id="other")) is None
-        assert await transport.find(replace(whole, sent=2)) is None
-
-
-async def test_nobody_listening_means_that_nothing_was_sent(platform: SlackEmulator) -> None:  # P43, BO-054
-    async with connected(platform) as (transport, _):
-        await platform.down()
-        with pytest.raises(Retry):
-            await transport.send(delivery(transport, "hello"))
-
-
-async def test_a_place_that_is_none_is_refused(platform: SlackEmulator) -> None:
-    async with connected(platform) as (transport, _):
-        with pytest.raises(Refused, match="channel's id"):
-            await transport.send(delivery(transport, "hello", "#general"))
-
-
-# Files -----------------------------------------------------------------------------------------------------------
-
-
-async def test_files_come_with_their_bytes(platform: SlackEmulator) -> None:
-    platform.files |= {
-        "F0PIC": {},
-        "F0GONE": {"url_private": "https://evil.example/x"},
-        "F0NEAR": {"url_private": "https://notslack.com/x"},
-    }
-    platform.contents["F0PIC"] = b"png" * 100_000
-    files = [
-        {"id": "F0PIC", "name": "a.png", "mimetype": "image/png", "size": 300_000},
-        {"id": "F0DOC", "mode": "external", "is_external": True, "name": "elsewhere"},
-        {"id": "F0OLD", "mode": "tombstone"},
-    ]
-    async with connected(platform) as (transport, inbox):
-        platform.say("look", subtype="file_share", files=files)
-        clip = {"id": "F0CLIP", "name": "clip.m4a", "mimetype": "audio/mp4", "size": 9, "subtype": "slack_audio"}
-        platform.say("", subtype="file_share", files=[clip])
-        await inbox.until(lambda: len(inbox.rows) == 2)
-        picture, spoken = Attachment("a.png", "image/png", 300_000, "F0PIC"), Attachment("clip.m4a", "audio/mp4", 9, "F0CLIP", voice=True)
-        assert [row.attachments for row in inbox.rows.values()] == [(picture,), (spoken,)]
-        assert b"".join([piece async for piece in transport.fetch("F0PIC")]) == platform.contents["F0PIC"]
-        del platform.files["F0GONE"]["url_private"]
-        platform.files["F0GONE"]["url_private_download"] = "https://evil.example/x"
-        platform.files["F0NEAR"]["url_private_download"] = "https://files.slack.com.evil.example/x"
-        for ref in ("F0NONE", "F0GONE", "F0NEAR"):
-            with pytest.raises(LookupError):
-                [piece async for piece in transport.fetch(ref)]
-        for fault in (slack.refuses("missing_scope"), slack.too_many(1)):
-            platform.next["files.info"].append(fault)
-            with pytest.raises(Refusal):  # another time it may be had
-                [piece async for piece in transport.fetch("F0PIC")]
 
 
 # Doctor and config -----------------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from clew_transports.slack.transport import SlackTransport
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Reply
-from tests.emulators.slack import BOT_TOKEN, MENTION, SECRET, SlackEmulator, post, proof
+from tests.emulators.slack import BOT_TOKEN, MENTION, SlackEmulator
+from tests.emulators.slack_wire import SECRET, post, proof
 from tests.integration.mqtt_harness import Inbox
 from tests.integration.web_harness import Clew, running, settings
 from tests.integration.webhook_harness import until

@@ -8,10 +8,10 @@ import pytest_asyncio
 
 from clew.transport import Address, Delivery, Gone, Preview, Refused, Retry, Typing, Unknown
 from clew_transports.slack.transport import SlackTransport
-from tests.emulators import slack, telegram
+from tests.emulators import slack_wire, telegram
 from tests.emulators.slack import SlackEmulator
 from tests.emulators.telegram import Fault
-from tests.integration.test_slack import HER, connected, delivery, sent
+from tests.integration.slack_harness import HER, connected, delivery, sent, workspace
 
 pytestmark = pytest.mark.asyncio
 
@@ -20,8 +20,7 @@ TO = Address("slack", HER)
 
 @pytest_asyncio.fixture
 async def platform() -> AsyncIterator[SlackEmulator]:
-    async with SlackEmulator() as emulator:
-        emulator.members |= {HER, "D0BOB"}
+    async with workspace() as emulator:
         yield emulator
 
 
@@ -81,7 +80,7 @@ async def test_a_preview_is_never_taken_for_the_reply(platform: SlackEmulator) -
 
 
 @pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("fault", [telegram.does_and_drops, telegram.drops, slack.does_and_fails("internal_error")])
+@pytest.mark.parametrize("fault", [telegram.does_and_drops, telegram.drops, slack_wire.does_and_fails("internal_error")])
 async def test_a_first_preview_of_unknown_fate_is_found_and_goes_on(platform: SlackEmulator, fault: Fault, again: bool) -> None:  # P43
     async with connected(platform) as (transport, _):
         platform.next["chat.postMessage"].append(fault)
@@ -94,7 +93,8 @@ async def test_a_first_preview_of_unknown_fate_is_found_and_goes_on(platform: Sl
 
 
 @pytest.mark.parametrize(
-    ("fault", "texts"), [(telegram.drops, []), (slack.refuses("internal_error"), []), (slack.refuses("missing_scope"), ["the reply"])]
+    ("fault", "texts"),
+    [(telegram.drops, []), (slack_wire.refuses("internal_error"), []), (slack_wire.refuses("missing_scope"), ["the reply"])],
 )
 async def test_where_nobody_can_say_whether_there_is_a_preview(platform: SlackEmulator, fault: Fault, texts: list[str]) -> None:  # P43
     async with connected(platform) as (transport, _):
@@ -129,7 +129,7 @@ async def test_what_comes_to_nothing_is_deleted(platform: SlackEmulator) -> None
 
 
 @pytest.mark.parametrize(
-    "fault", [telegram.does_and_drops, telegram.drops, slack.refuses("internal_error"), telegram.answers(500), slack.too_many(1)]
+    "fault", [telegram.does_and_drops, telegram.drops, slack_wire.refuses("internal_error"), telegram.answers(500), slack_wire.too_many(1)]
 )
 async def test_the_reply_takes_its_place_whatever_becomes_of_an_edit(platform: SlackEmulator, fault: Fault) -> None:  # P43
     async with connected(platform) as (transport, _):
@@ -142,7 +142,7 @@ async def test_the_reply_takes_its_place_whatever_becomes_of_an_edit(platform: S
 
 async def test_a_wait_that_is_asked_for_is_handed_on(platform: SlackEmulator) -> None:  # BO-064
     async with connected(platform) as (transport, _):
-        platform.next["chat.postMessage"].append(slack.too_many(7))
+        platform.next["chat.postMessage"].append(slack_wire.too_many(7))
         with pytest.raises(Retry) as raised:
             await transport.hint(TO, preview("half"))
         assert raised.value.after == 7.0

@@ -18,7 +18,7 @@ from clew_transports.slack.callbacks import SLACK, Callbacks
 from clew_transports.slack.mrkdwn import escaped, rendered, size, words
 from clew_transports.slack.place import Place, order
 from clew_transports.text import measure, pieces, split
-from tests.emulators.slack import shown
+from tests.emulators.slack_wire import shown
 from tests.property.test_markup import markdown
 
 NOW, SECRET = 1_800_000_000, "8f742231b10e"

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
-from tests.emulators import slack
+from tests.emulators import slack_wire
 from tests.emulators.server import JsonObject
 from tests.emulators.slack import APP_TOKEN, BOT_TOKEN, MENTION, SlackEmulator
 from tests.integration.platforms import NUMBERS, Platform
@@ -62,7 +62,7 @@ class Slack(Platform):
         await self.emulator.up()
 
     def too_many(self) -> None:
-        self.emulator.next["chat.postMessage"].append(slack.too_many(1))
+        self.emulator.next["chat.postMessage"].append(slack_wire.too_many(1))
 
     def has_refused(self) -> bool:
         return not self.emulator.next["chat.postMessage"]
