@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import random
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -17,6 +16,7 @@ from clew.plugins import Fault, Plugin
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, PreviewRef, Refused, Route, Sent, Typing
 from clew_transports.email import imap, replies, smtp
 from clew_transports.email.messages import Malformed, Reader, Trust, attachment
+from clew_transports.pace import kept_up
 from clew_transports.settings import Section
 from clew_transports.text import parts
 
@@ -85,15 +85,7 @@ class EmailTransport:
 
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Raises what `host.accept` raises."""
-        pause = self._first_pause
-        while True:
-            try:
-                async for _ in self._rounds(host):
-                    pause = self._first_pause
-            except imap.Unreached as error:
-                host.report(False, str(error))
-            await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
-            pause = min(2 * pause, LONGEST_PAUSE_S)
+        await kept_up(host, lambda: self._rounds(host), (imap.Unreached,), self._first_pause, LONGEST_PAUSE_S)
 
     def parts(self, text: str) -> list[Part]:
         return parts(text, PART_BYTES, "bytes")

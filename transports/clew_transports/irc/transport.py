@@ -1,7 +1,6 @@
 """The IRC transport: a client in channels, which answers people who are logged in to the network's services."""
 
 import asyncio
-import random
 import re
 import ssl
 import uuid
@@ -36,6 +35,7 @@ from clew_transports.irc.connection import ANSWER_S, SILENT_S, Connection, Denie
 from clew_transports.irc.lines import LIMIT, Line, addressed, folded, plain, said, written
 from clew_transports.markup import plain as without_marks
 from clew_transports.markup import read
+from clew_transports.pace import kept_up
 from clew_transports.settings import Groups, Section
 from clew_transports.text import parts
 
@@ -119,21 +119,8 @@ class IrcTransport:
 
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Raises what `host.accept` raises."""
-        pause = self._first_pause
-        tls = ssl.create_default_context() if self._settings.tls else None
-        while True:
-            try:
-                async with self._connection.opened(self._settings.host, self._settings.port, tls):
-                    for channel in self._settings.channels:
-                        self._connection.write(written("JOIN", channel))
-                    host.report(True, self._connection.nick)
-                    pause = self._first_pause
-                    async for line in self._connection.lines():
-                        await self._take(host, line)
-            except (Unreached, Unanswered, Denied) as error:
-                host.report(False, str(error))
-            await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
-            pause = min(2 * pause, LONGEST_PAUSE_S)
+        errors = (Unreached, Unanswered, Denied)
+        await kept_up(host, lambda: self._visit(host), errors, self._first_pause, LONGEST_PAUSE_S)
 
     def parts(self, text: str) -> list[Part]:
         return parts(text, LIMIT, "bytes", size)
@@ -170,6 +157,17 @@ class IrcTransport:
         yield b""
 
     # Messages in -------------------------------------------------------------------------------------------------
+
+    async def _visit(self, host: Host) -> AsyncIterator[None]:
+        """One connection, until it ends."""
+        tls = ssl.create_default_context() if self._settings.tls else None
+        async with self._connection.opened(self._settings.host, self._settings.port, tls):
+            for channel in self._settings.channels:
+                self._connection.write(written("JOIN", channel))
+            host.report(True, self._connection.nick)
+            yield
+            async for line in self._connection.lines():
+                await self._take(host, line)
 
     async def _take(self, host: Host, line: Line) -> None:
         if line.command == "INVITE" and line.params[-1:] and folded(line.params[-1]) in map(folded, self._settings.channels):

@@ -1,7 +1,6 @@
 """The ntfy transport: what is written to a person's topic is answered in another; any other topic can be notified."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -28,6 +27,7 @@ from clew.transport import (
 )
 from clew_transports.calls import ANSWER_S, Answer, Calls, Unanswered, Unreached
 from clew_transports.ntfy.events import TOPIC, Malformed, event, read
+from clew_transports.pace import kept_up
 from clew_transports.settings import BaseUrl, Section
 from clew_transports.text import parts
 
@@ -95,16 +95,9 @@ class NtfyTransport:
 
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Raises what `host.accept` raises."""
-        pause = self._first_pause
+        reading = self._batches if self._settings.topics else self._looks
         async with self._calls:
-            while True:
-                try:
-                    async for _ in self._batches(host) if self._settings.topics else self._looks(host):
-                        pause = self._first_pause
-                except (Stopped, Unreached, Unanswered) as error:
-                    host.report(False, str(error))
-                await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
-                pause = min(2 * pause, LONGEST_PAUSE_S)
+            await kept_up(host, lambda: reading(host), (Stopped, Unreached, Unanswered), self._first_pause, LONGEST_PAUSE_S)
 
     def parts(self, text: str) -> list[Part]:
         return parts(text, LIMIT, "bytes")

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import binascii
 import contextlib
-import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -29,6 +28,7 @@ from clew.transport import (
     Typing,
     Unknown,
 )
+from clew_transports.pace import kept_up
 from clew_transports.settings import Groups, Section
 from clew_transports.signal.envelopes import NUMBER, Malformed, Reader, receiver
 from clew_transports.signal.rpc import ANSWER_S, Fault, Rpc, Unanswered, Unreached
@@ -94,16 +94,8 @@ class SignalTransport:
 
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Raises what `host.accept` raises."""
-        pause = self._first_pause
-        while True:
-            try:
-                async for _ in self._connection(host):
-                    pause = self._first_pause
-                host.report(False, "signal-cli closed the connection")
-            except (Unreached, Unanswered, Fault) as error:
-                host.report(False, str(error))
-            await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
-            pause = min(2 * pause, LONGEST_PAUSE_S)
+        errors = (Unreached, Unanswered, Fault)
+        await kept_up(host, lambda: self._connection(host), errors, self._first_pause, LONGEST_PAUSE_S)
 
     def parts(self, text: str) -> list[Part]:
         return parts(text, LIMIT, "bytes", size)
@@ -158,6 +150,7 @@ class SignalTransport:
                     yield
                     await asyncio.wait((taking,), timeout=self._look_s)
                 taking.result()
+                raise Unanswered("signal-cli closed the connection")
             finally:
                 taking.cancel()
                 for hint in self._hints.values():

@@ -1,7 +1,6 @@
 """The SMS transport: messages come by Twilio's webhook, or from its list if the webhook did not reach clew; replies go by its REST API."""
 
 import asyncio
-import random
 import re
 import time
 from collections import OrderedDict
@@ -37,6 +36,7 @@ from clew.transport import (
 from clew_transports.calls import ANSWER_S, Answer, Calls, Unanswered, Unreached
 from clew_transports.incoming import Answered, body
 from clew_transports.markup import plain, read
+from clew_transports.pace import kept_up
 from clew_transports.settings import BaseUrl, Section
 from clew_transports.sms.messages import Malformed, is_sent, is_signed, media, next_page, of_list, of_post
 from clew_transports.text import parts
@@ -130,19 +130,10 @@ class SmsTransport:
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Raises what `host.accept` raises."""
         self._host = host
-        pause = self._first_pause
+        errors = (Stopped, Malformed, Unreached, Unanswered)
         async with self._calls:
             try:
-                while True:
-                    try:
-                        await self._look(host)
-                        host.report(True, self._settings.number)
-                        pause = self._first_pause
-                        await asyncio.sleep(self._look_s)
-                    except (Stopped, Malformed, Unreached, Unanswered) as error:
-                        host.report(False, str(error))
-                        await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
-                        pause = min(2 * pause, LONGEST_PAUSE_S)
+                await kept_up(host, lambda: self._looks(host), errors, self._first_pause, LONGEST_PAUSE_S)
             finally:
                 self._host = None
 
@@ -234,6 +225,14 @@ class SmsTransport:
             log.warning("inbox.rejected", transport=self._name, reason="the signature is missing or wrong")
             raise Answered(401, "the signature is missing or wrong")
         return fields
+
+    async def _looks(self, host: Host) -> AsyncIterator[None]:
+        """Look for ever."""
+        while True:
+            await self._look(host)
+            host.report(True, self._settings.number)
+            yield
+            await asyncio.sleep(self._look_s)
 
     async def _look(self, host: Host) -> None:
         """Take what Twilio's list has and clew has not. The first look of all begins now: an account's past is no question."""

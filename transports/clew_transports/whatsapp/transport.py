@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import hmac
-import random
 import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from clew.transport import (
 )
 from clew_transports.calls import ANSWER_S, Answer, Calls, Unanswered, Unreached
 from clew_transports.incoming import Answered, body
+from clew_transports.pace import kept_up
 from clew_transports.settings import BaseUrl, Section
 from clew_transports.text import parts
 from clew_transports.whatsapp.dialect import LIMIT, rendered, size
@@ -111,18 +111,10 @@ class WhatsappTransport:
 
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Notifications arrive at `routes`; this looks whether the API knows the number."""
-        self._host, pause = host, self._first_pause
+        self._host = host
         async with self._calls:
             try:
-                while True:
-                    try:
-                        host.report(True, await self._who())
-                        pause = self._first_pause
-                        await asyncio.sleep(self._look_s)
-                    except (Retry, Refused) as error:
-                        host.report(False, str(error))
-                        await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
-                        pause = min(2 * pause, LONGEST_PAUSE_S)
+                await kept_up(host, lambda: self._looks(host), (Retry, Refused), self._first_pause, LONGEST_PAUSE_S)
             finally:
                 self._host = None
                 for task in self._hints.values():
@@ -220,6 +212,13 @@ class WhatsappTransport:
             self._delivered.popitem(last=False)
 
     # Replies out -------------------------------------------------------------------------------------------------
+
+    async def _looks(self, host: Host) -> AsyncIterator[None]:
+        """Look for ever."""
+        while True:
+            host.report(True, await self._who())
+            yield
+            await asyncio.sleep(self._look_s)
 
     async def _who(self) -> str:
         """The number as people see it. Raises Retry or Refused."""

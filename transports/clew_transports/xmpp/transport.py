@@ -3,7 +3,6 @@
 import asyncio
 import importlib.util
 import json
-import random
 import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Literal
@@ -27,6 +26,7 @@ from clew.transport import (
     Typing,
     Unknown,
 )
+from clew_transports.pace import kept_up
 from clew_transports.settings import Groups, Section
 from clew_transports.text import parts
 from clew_transports.xmpp.connection import Account, Connection, Offline, Silent, connected
@@ -94,15 +94,7 @@ class XmppTransport:
 
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Raises what `host.accept` raises."""
-        pause = self._first_pause
-        while True:
-            try:
-                async for _ in self._online(host):
-                    pause = self._first_pause
-            except Offline as error:
-                host.report(False, str(error))
-            await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
-            pause = min(2 * pause, LONGEST_PAUSE_S)
+        await kept_up(host, lambda: self._online(host), (Offline,), self._first_pause, LONGEST_PAUSE_S)
 
     def parts(self, text: str) -> list[Part]:
         return parts(text, PART_BYTES, "bytes", size)
