@@ -76,7 +76,7 @@ def install(reach: Callable[[str], None]) -> None:
                 reach(f"committed {_verb(write)}")
         return done
 
-    for name in ("_savepoint", "_alone"):
+    for name in ("_first", "_savepoint"):
         setattr(database, name, written(getattr(database, name)))
     database._transact = committed
     _around(ToolRunner, "_run", "call", reach)
