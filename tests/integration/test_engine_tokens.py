@@ -250,8 +250,8 @@ async def test_between_two_steps_of_shortening_the_prefix_is_read_from_the_cache
         world.compression(trigger_messages=1000)
         async with world.running():
             steps: list[int] = []
-            for _ in range(16):
-                await world.desk.ask("look")
+            for number in range(16):
+                await world.desk.ask(f"look {number}")
                 steps.append(len(await compactions(world)))
             assert "shorten" in {each.kind for each in await compactions(world)}
             assert 1 <= steps[-1] <= 6, "in steps, not with every turn"
@@ -366,8 +366,8 @@ async def test_scripts_without_spaces_and_emoji_never_overflow(tmp_path: Path, t
     async with engine(tmp_path, lambda body: say(text), window=16_384, emulated_window=12_288, tok=strict) as world:
         world.compression(trigger_messages=1000)
         async with world.running():
-            for _ in range(60):
-                await world.desk.ask(text)
+            for number in range(60):
+                await world.desk.ask(f"{number} {text}")
             assert all(record.status == 200 for record in world.model.calls)
             assert await compactions(world)
 
