@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.context.loops import IN_A_ROW
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Reply
@@ -21,6 +22,7 @@ from tests.integration.platforms.signal import Signal
 from tests.integration.platforms.slack import Slack
 from tests.integration.platforms.sms import Sms
 from tests.integration.platforms.telegram import Telegram
+from tests.integration.platforms.web import Web
 from tests.integration.platforms.webhook import Webhook
 from tests.integration.platforms.whatsapp import Whatsapp
 from tests.integration.platforms.xmpp import Xmpp
@@ -41,6 +43,7 @@ KINDS = (
     Slack,
     Sms,
     Telegram,
+    Web,
     Webhook,
     Whatsapp,
     Xmpp,
@@ -84,6 +87,11 @@ def script(body: JsonObject) -> Reply:
     return say(LONG if words == "long" else f"echo: {words}")
 
 
+def those_that(can: str) -> pytest.MarkDecorator:
+    """For the platforms of which that is true."""
+    return pytest.mark.parametrize("kind", [kind for kind, platform in PLATFORMS.items() if getattr(platform, can)])
+
+
 @pytest.fixture(params=PLATFORMS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -104,6 +112,20 @@ async def world(kind: str, tmp_path: Path, broker: Mosquitto) -> AsyncIterator[W
 
 def echoes(*texts: str) -> list[str]:
     return [f"echo: {text}" for text in texts]
+
+
+def is_whole(parts: list[str]) -> None:
+    """Every piece of LONG is there, in its order, once."""
+    whole = "".join(parts)
+    lines = [f"print({number:03})  # <b>&amp;</b>" for number in range(400)]
+    assert [whole.count(line) for line in lines] == [1] * len(lines)
+    places = [whole.index(line) for line in lines]
+    assert places == sorted(places)
+    for words, count in (("שלום עולם", 60), ("你好，世界。", 80), ("👨‍👩‍👧‍👦🇩🇪e\u0301", 300)):
+        assert whole.count(words) == count
+    for number in range(150):
+        assert f"item {number} " in whole
+        assert f"x_{number}" in whole
 
 
 async def test_messages_are_answered_in_their_order(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P42 P44
@@ -132,7 +154,7 @@ async def test_what_is_delivered_again_is_answered_once(kind: str, tmp_path: Pat
         assert len(here.model.calls) == len(texts) + 1
 
 
-@pytest.mark.parametrize("kind", [kind for kind, platform in PLATFORMS.items() if platform.refuses])
+@those_that("refuses")
 async def test_a_reply_waits_for_a_platform_that_is_down(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43, BO-054
     async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
         held = here.model.hold()
@@ -145,7 +167,7 @@ async def test_a_reply_waits_for_a_platform_that_is_down(kind: str, tmp_path: Pa
         assert here.platform.heard() == echoes("hello")
 
 
-@pytest.mark.parametrize("kind", [kind for kind, platform in PLATFORMS.items() if platform.refuses])
+@those_that("refuses")
 async def test_a_wait_that_is_asked_for_holds_up_one_chat_only(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43, BO-064
     async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
         here.platform.too_many()
@@ -156,20 +178,51 @@ async def test_a_wait_that_is_asked_for_holds_up_one_chat_only(kind: str, tmp_pa
         assert (here.platform.heard("ada"), here.platform.heard("bob")) == (echoes("first"), echoes("second"))
 
 
+@those_that("refuses")
+async def test_a_storm_of_refusals_loses_and_doubles_nothing(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43, BO-064
+    async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
+        for _ in range(4):
+            here.platform.too_many()
+        for who in ("ada", "bob", "eve"):
+            for text in ("first", "second"):
+                await here.platform.say(clew, text, who)
+        await until(lambda: all(len(here.platform.heard(who)) >= 2 for who in ("ada", "bob", "eve")))
+        assert here.platform.has_refused()
+        assert [here.platform.heard(who) for who in ("ada", "bob", "eve")] == [echoes("first", "second")] * 3
+
+
+@those_that("loses_answers")
+async def test_a_reply_without_an_answer_is_there_once(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43
+    async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
+        here.platform.no_answer()
+        await here.platform.say(clew, "hello")
+        await here.platform.say(clew, "after it")
+        await until(lambda: echoes("after it")[0] in here.platform.heard())
+        *replies, last = here.platform.heard()
+        assert replies == echoes("hello") * (2 if here.platform.repeats else 1)
+        assert [last] == echoes("after it")
+
+
+@those_that("loses_answers")
+async def test_a_part_without_an_answer_is_followed_by_the_rest(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43
+    async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
+        here.platform.no_answer()
+        await here.platform.say(clew, "long")
+        await here.platform.say(clew, "end")
+        await until(lambda: echoes("end")[0] in here.platform.heard())
+        *parts, _ = here.platform.heard()
+        if here.platform.repeats:
+            assert parts[0] == parts.pop(1)
+        is_whole(parts)
+
+
 async def test_an_oversize_reply_arrives_whole(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43, BO-055, BO-059, BO-061
     async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
         await here.platform.say(clew, "long")
         await here.platform.say(clew, "end")
         await until(lambda: echoes("end")[0] in here.platform.heard())
         *parts, _ = here.platform.heard()
-        whole = "".join(parts)
-        places = [whole.index(f"print({number:03})  # <b>&amp;</b>") for number in range(400)]
-        assert places == sorted(places)
-        for words, count in (("שלום עולם", 60), ("你好，世界。", 80), ("👨‍👩‍👧‍👦🇩🇪e\u0301", 300)):
-            assert whole.count(words) == count
-        for number in range(150):
-            assert f"item {number} " in whole
-            assert f"x_{number}" in whole
+        is_whole(parts)
         if here.platform.short:
             assert len(parts) > 4
 
@@ -183,6 +236,30 @@ async def test_its_own_words_are_no_messages(kind: str, tmp_path: Path, mosquitt
         assert len(here.model.calls) == 2
 
 
+@those_that("marks_bots")
+async def test_another_program_is_not_answered(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # BO-074
+    async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
+        await here.platform.bot(clew, "I am a bot")
+        await here.platform.say(clew, "hello")
+        await until(lambda: bool(here.platform.heard()))
+        assert here.platform.heard() == echoes("hello")
+        assert (here.platform.heard("bob"), len(here.model.calls)) == ([], 1)
+
+
+async def test_whoever_says_its_words_back_is_left_alone_after_some(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P46, BO-074
+    async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
+        await here.platform.say(clew, "I am the owner", "ada")
+        await here.platform.say(clew, "hello", "bob")
+        for count in range(1, IN_A_ROW + 2):
+            await until(lambda count=count: len(here.platform.heard("bob")) >= count)  # type: ignore[misc]
+            await here.platform.say(clew, here.platform.heard("bob")[-1], "bob")
+        await here.platform.say(clew, "and I?", "ada")
+        await until(lambda: echoes("and I?")[0] in here.platform.heard("ada"))
+        assert len(here.platform.heard("bob")) == IN_A_ROW + 1
+        assert len(here.model.calls) == IN_A_ROW + 3
+
+
+@those_that("strangers")
 async def test_a_stranger_gets_a_code_once_and_no_model_call(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P46, BO-101
     async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
         for text in ("let me in", "let me in, I say"):
@@ -194,6 +271,7 @@ async def test_a_stranger_gets_a_code_once_and_no_model_call(kind: str, tmp_path
         assert len(here.model.calls) == 1
 
 
+@those_that("strangers")
 async def test_a_stranger_who_is_denied_hears_nothing(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P46, BO-101, BO-102
     async with world(kind, tmp_path, mosquitto) as here, here.running(unknown="deny") as clew:
         await here.platform.say(clew, "let me in", "stranger")
@@ -203,7 +281,7 @@ async def test_a_stranger_who_is_denied_hears_nothing(kind: str, tmp_path: Path,
         assert len(here.model.calls) == 1
 
 
-@pytest.mark.parametrize("kind", [kind for kind, platform in PLATFORMS.items() if platform.groups])
+@those_that("groups")
 async def test_a_group_of_three_knows_who_speaks_and_keeps_to_itself(kind: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # BO-069
     async with world(kind, tmp_path, mosquitto) as here, here.running() as clew:
         await here.platform.say(clew, "my private plan", "ada")

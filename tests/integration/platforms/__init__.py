@@ -23,6 +23,14 @@ class Platform:
     """Whether it has chats of several people."""
     refuses = True
     """Whether it can be down, or ask to wait, while clew is connected to it."""
+    loses_answers = True
+    """Whether a send can be done there without an answer."""
+    repeats = False
+    """Whether it shows a reply twice that was sent again: it drops no repeats, and cannot be asked."""
+    marks_bots = False
+    """Whether it says of a message that a program wrote it."""
+    strangers = True
+    """Whether somebody whom clew does not know can write to it."""
     says_who_is_meant = False
     """Whether a line of a group may be said to nobody in particular."""
     short = False
@@ -67,3 +75,9 @@ class Platform:
     def has_refused(self) -> bool:
         """Whether it has been."""
         return True
+
+    def no_answer(self) -> None:
+        """The next send is done, and the answer to it is lost."""
+
+    async def bot(self, clew: Clew, text: str) -> None:
+        """Another program says something to clew."""

@@ -15,7 +15,7 @@ from tests.servers import Mosquitto
 
 class Discord(Platform):
     name = "discord"
-    says_who_is_meant = short = True
+    says_who_is_meant = short = marks_bots = True
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -54,3 +54,9 @@ class Discord(Platform):
 
     def has_refused(self) -> bool:
         return not self.emulator.next["POST messages"]
+
+    def no_answer(self) -> None:
+        self.emulator.next["POST messages"].append(faults.does_and_drops)
+
+    async def bot(self, clew: Clew, text: str) -> None:
+        self.emulator.say(f"<@{BOT['id']}> {text}", person(NUMBERS["bob"], "bob", bot=True), CHANNEL)

@@ -23,6 +23,7 @@ OWN = "clew@example.org"
 class Email(Platform):
     name = "email"
     groups = False
+    marks_bots = repeats = True
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -67,6 +68,13 @@ class Email(Platform):
 
     def has_refused(self) -> bool:
         return not self.outbox.next
+
+    def no_answer(self) -> None:
+        self.outbox.next.append("drop")
+
+    async def bot(self, clew: Clew, text: str) -> None:
+        raw = mail(text, address("bob"), "<m0@example.net>", Auto_Submitted="auto-replied")
+        self.mailboxes.deliver(OWN, raw.as_bytes())
 
 
 def address(who: str) -> str:

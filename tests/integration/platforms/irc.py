@@ -18,8 +18,8 @@ from tests.servers import Mosquitto
 
 class Irc(Platform):
     name = "irc"
-    says_who_is_meant = short = True
-    refuses = False
+    says_who_is_meant = short = marks_bots = True
+    refuses = loses_answers = False
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -46,3 +46,6 @@ class Irc(Platform):
 
     def heard(self, who: str = "ada", *, group: bool = False) -> list[str]:
         return [words for sender, to, words in self.people[who].heard if sender == "clew" and to == ("#club" if group else who)]
+
+    async def bot(self, clew: Clew, text: str) -> None:
+        self.people["bob"].write(f"NOTICE clew :{text}")

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
-from tests.emulators.matrix import Gateway, too_many
+from tests.emulators.matrix import Gateway, does_and_drops, too_many
 from tests.emulators.server import JsonObject
 from tests.integration.matrix_harness import Someone, people
 from tests.integration.platforms import NUMBERS, Platform
@@ -16,7 +16,7 @@ from tests.servers import Mosquitto
 class Matrix(Platform):
     name = "matrix"
     needs = "homeserver"
-    says_who_is_meant = True
+    says_who_is_meant = marks_bots = True
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -73,3 +73,9 @@ class Matrix(Platform):
 
     def has_refused(self) -> bool:
         return not self.gateway.next["send"]
+
+    def no_answer(self) -> None:
+        self.gateway.next["send"].append(does_and_drops)
+
+    async def bot(self, clew: Clew, text: str) -> None:
+        await self.people["bob"].send(self.rooms["bob"], {"msgtype": "m.notice", "body": text})

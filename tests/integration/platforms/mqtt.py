@@ -17,7 +17,7 @@ from tests.servers import Mosquitto
 
 class Mqtt(Platform):
     name = "mqtt"
-    groups = refuses = False
+    groups = refuses = loses_answers = False
 
     @classmethod
     @contextlib.asynccontextmanager

@@ -51,3 +51,6 @@ class Ntfy(Platform):
 
     def has_refused(self) -> bool:
         return not self.emulator.next
+
+    def no_answer(self) -> None:
+        self.emulator.next.append(ntfy.does_and_drops)

@@ -17,7 +17,7 @@ GROUP = "Xk9+abcDEF/ghiJKLmnoPQRstuVWXyz0123456789AB="
 
 class Signal(Platform):
     name = "signal"
-    says_who_is_meant = short = True
+    says_who_is_meant = short = repeats = True
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -59,6 +59,9 @@ class Signal(Platform):
 
     def has_refused(self) -> bool:
         return not self.emulator.next
+
+    def no_answer(self) -> None:
+        self.emulator.next.append(signal_cli.does_and_drops)
 
 
 def uuid(who: str) -> str:

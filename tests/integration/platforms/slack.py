@@ -15,7 +15,7 @@ from tests.servers import Mosquitto
 
 class Slack(Platform):
     name, group = "slack", "C0CLUB"
-    says_who_is_meant = short = True
+    says_who_is_meant = short = marks_bots = True
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -66,3 +66,9 @@ class Slack(Platform):
 
     def has_refused(self) -> bool:
         return not self.emulator.next["chat.postMessage"]
+
+    def no_answer(self) -> None:
+        self.emulator.next["chat.postMessage"].append(slack.does_and_fails("internal_error"))
+
+    async def bot(self, clew: Clew, text: str) -> None:
+        self.emulator.say(f"{MENTION} {text}", "U0BOB", self.group, bot_id="B0OTHER")

@@ -56,6 +56,9 @@ class Sms(Platform):
     def has_refused(self) -> bool:
         return not self.emulator.next
 
+    def no_answer(self) -> None:
+        self.emulator.next.append(twilio.does_and_drops)
+
 
 def _number(who: str) -> str:
     return f"+15559990{NUMBERS[who]:03}"

@@ -15,7 +15,7 @@ from tests.servers import Mosquitto
 
 class Telegram(Platform):
     name, group = "telegram", -55
-    says_who_is_meant = short = True
+    says_who_is_meant = short = marks_bots = repeats = True
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -57,3 +57,9 @@ class Telegram(Platform):
 
     def has_refused(self) -> bool:
         return not self.emulator.next["sendMessage"]
+
+    def no_answer(self) -> None:
+        self.emulator.next["sendMessage"].append(telegram.does_and_drops)
+
+    async def bot(self, clew: Clew, text: str) -> None:
+        self.emulator.say(f"@ClewTestBot {text}", person(NUMBERS["bob"], "bob", is_bot=True), self.group)

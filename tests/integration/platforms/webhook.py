@@ -7,7 +7,7 @@ from typing import Any, Self
 from tests.emulators.server import JsonObject
 from tests.integration.platforms import Platform
 from tests.integration.web_harness import Clew
-from tests.integration.webhook_harness import SECRET, Receiver, answers, message, receiving, until
+from tests.integration.webhook_harness import SECRET, Receiver, answers, drops, message, receiving, until
 from tests.integration.webhook_harness import say as post
 from tests.servers import Mosquitto
 
@@ -54,7 +54,10 @@ class Webhook(Platform):
 
     def too_many(self) -> None:
         self.receiver.next.append(answers(429, Retry_After="1"))
-        self._refused = len(self.receiver.calls) + 1
+        self._refused = len(self.receiver.calls) + len(self.receiver.next)
 
     def has_refused(self) -> bool:
         return not self.receiver.next
+
+    def no_answer(self) -> None:
+        self.receiver.next.append(drops)

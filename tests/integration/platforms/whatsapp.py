@@ -16,7 +16,7 @@ from tests.servers import Mosquitto
 class Whatsapp(Platform):
     name = "whatsapp"
     groups = False
-    short = True
+    short = repeats = True
 
     @classmethod
     @contextlib.asynccontextmanager
@@ -56,6 +56,9 @@ class Whatsapp(Platform):
 
     def has_refused(self) -> bool:
         return not self.emulator.next
+
+    def no_answer(self) -> None:
+        self.emulator.next.append(whatsapp.does_and_drops)
 
 
 def _number(who: str) -> str:

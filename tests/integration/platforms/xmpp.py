@@ -20,7 +20,7 @@ from tests.servers import Mosquitto, find_program
 class Xmpp(Platform):
     name = "xmpp"
     says_who_is_meant = True
-    refuses = False
+    refuses = loses_answers = False
 
     @classmethod
     @contextlib.asynccontextmanager
