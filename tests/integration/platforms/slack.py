@@ -68,7 +68,7 @@ class Slack(Platform):
         return not self.emulator.next["chat.postMessage"]
 
     def no_answer(self) -> None:
-        self.emulator.next["chat.postMessage"].append(slack.does_and_fails("internal_error"))
+        self.emulator.next["chat.postMessage"].append(slack_wire.does_and_fails("internal_error"))
 
     async def bot(self, clew: Clew, text: str) -> None:
         self.emulator.say(f"{MENTION} {text}", "U0BOB", self.group, bot_id="B0OTHER")
