@@ -6,20 +6,19 @@ What it can be told to do wrong: `next`, a queue of faults, each for one publica
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from aiohttp import web
 
+from tests.emulators.listening import Fault, Listening
 from tests.emulators.server import JsonObject
 
 TOKEN = "tk_the_token_of_the_tests"
 LIMIT = 4096
 
-Fault = Callable[[web.Request, Callable[[], JsonObject]], Awaitable[web.StreamResponse]]
 
-
-class NtfyEmulator:
+class NtfyEmulator(Listening):
     """Use as an async context manager.
 
     messages: all that was published, as the streams say it. sinces: the `since` of each stream that was opened. closed: topics that need
@@ -27,42 +26,23 @@ class NtfyEmulator:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.next: deque[Fault] = deque()
         self.messages: list[JsonObject] = []
         self.sinces: list[str] = []
         self.closed: set[str] = set()
         self.files: dict[str, bytes] = {}
-        self.url = ""
         self._streams: set[web.StreamResponse] = set()
-        self._changed = asyncio.Condition()
+        self._news = asyncio.Condition()
         self._number = 0
-        self._runner: web.AppRunner | None = None
-        self._port = 0
 
-    async def __aenter__(self) -> Self:
-        await self.up()
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.down()
-
-    async def up(self) -> None:
-        app = web.Application()
-        app.router.add_get("/v1/health", self._health)
-        app.router.add_get("/file/{name}", self._file)
-        app.router.add_get("/{topics}/json", self._read)
-        app.router.add_post("/{topic}", self._publish)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True).start()
-        self._port = self._runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{self._port}"
-
-    async def down(self) -> None:
-        """Nobody listens at its port until `up`; the cache stays."""
-        if self._runner:
-            await self._runner.cleanup()
-            self._runner = None
+    def _routes(self) -> Sequence[web.RouteDef]:
+        return [
+            web.get("/v1/health", self._health),
+            web.get("/file/{name}", self._file),
+            web.get("/{topics}/json", self._read),
+            web.post("/{topic}", self._publish),
+        ]
 
     # What people do ----------------------------------------------------------------------------------------------
 
@@ -75,9 +55,9 @@ class NtfyEmulator:
         return message
 
     async def give(self, message: JsonObject) -> None:
-        async with self._changed:
+        async with self._news:
             self.messages.append(message)
-            self._changed.notify_all()
+            self._news.notify_all()
 
     def texts(self, topic: str) -> list[str]:
         """What is in a topic; a message whose sequence id came again is the later one."""
@@ -122,9 +102,9 @@ class NtfyEmulator:
         for line in _lines([opened, *self._cached(since, topics)]):
             await response.write(line.encode())
         while True:
-            async with self._changed:
+            async with self._news:
                 while len(self.messages) <= behind:
-                    await self._changed.wait()
+                    await self._news.wait()
                 new, behind = self.messages[behind:], len(self.messages)
             for line in _lines([each for each in new if each["topic"] in topics]):
                 await response.write(line.encode())
@@ -201,16 +181,3 @@ def refuses(status: int, why: str) -> Fault:
         return _error(status, status * 100 + 1, why)
 
     return behave
-
-
-async def drops(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-    """Breaks the connection, nothing done."""
-    assert request.transport is not None
-    request.transport.abort()
-    return web.Response()
-
-
-async def does_and_drops(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-    """Does what it was asked, and breaks the connection before the answer."""
-    carry_out()
-    return await drops(request, carry_out)

@@ -3,28 +3,26 @@
 What it can be told to do wrong: `next`, a queue of faults, each for one message that clew sends.
 """
 
-import asyncio
 import base64
 import hashlib
 import hmac
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from email.utils import formatdate, parsedate_to_datetime
-from typing import Any, Self
+from typing import Any
 
 import aiohttp
 from aiohttp import web
 
+from tests.emulators.listening import Fault, Listening
 from tests.emulators.server import JsonObject
 
 SID, TOKEN, NUMBER = "AC" + "0" * 32, "the token of the tests", "+15550001111"
 LIMIT = 1600
 WEBHOOK = "https://clew.example.org/webhooks/sms/"
 """The webhook as it is entered at Twilio; requests reach clew by way of a proxy."""
-
-Fault = Callable[[web.Request, Callable[[], JsonObject]], Awaitable[web.StreamResponse]]
 
 
 def signature(fields: dict[str, str], token: str = TOKEN, url: str = WEBHOOK) -> str:
@@ -33,7 +31,7 @@ def signature(fields: dict[str, str], token: str = TOKEN, url: str = WEBHOOK) ->
     return base64.b64encode(hmac.new(token.encode(), text.encode(), hashlib.sha1).digest()).decode()
 
 
-class TwilioEmulator:
+class TwilioEmulator(Listening):
     """Use as an async context manager.
 
     messages: all of the account, oldest first, as the list gives them. media: the files of a message, by its sid, as (type, bytes).
@@ -41,6 +39,7 @@ class TwilioEmulator:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.next: deque[Fault] = deque()
         self.messages: list[JsonObject] = []
         self.media: dict[str, list[tuple[str, bytes]]] = {}
@@ -48,38 +47,17 @@ class TwilioEmulator:
         self.page = 50
         self.stopped: set[str] = set()
         self.sms_url = WEBHOOK
-        self.url = ""
-        self._changed = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._port = 0
 
-    async def __aenter__(self) -> Self:
-        await self.up()
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.down()
-
-    async def up(self) -> None:
-        app = web.Application()
+    def _routes(self) -> Sequence[web.RouteDef]:
         account = f"/2010-04-01/Accounts/{SID}"
-        app.router.add_post(f"{account}/Messages.json", self._send)
-        app.router.add_get(f"{account}/Messages.json", self._list)
-        app.router.add_get(f"{account}/Messages/{{sid}}/Media.json", self._media)
-        app.router.add_get(f"{account}/Messages/{{sid}}/Media/{{number}}", self._moved)
-        app.router.add_get("/stored/{sid}/{number}", self._file)
-        app.router.add_get(f"{account}/IncomingPhoneNumbers.json", self._numbers)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True).start()
-        self._port = self._runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{self._port}"
-
-    async def down(self) -> None:
-        """Nobody listens at its port until `up`."""
-        if self._runner:
-            await self._runner.cleanup()
-            self._runner = None
+        return [
+            web.post(f"{account}/Messages.json", self._send),
+            web.get(f"{account}/Messages.json", self._list),
+            web.get(f"{account}/Messages/{{sid}}/Media.json", self._media),
+            web.get(f"{account}/Messages/{{sid}}/Media/{{number}}", self._moved),
+            web.get("/stored/{sid}/{number}", self._file),
+            web.get(f"{account}/IncomingPhoneNumbers.json", self._numbers),
+        ]
 
     # What people do ----------------------------------------------------------------------------------------------
 
@@ -102,12 +80,6 @@ class TwilioEmulator:
 
     def texts(self, to: str) -> list[str]:
         return [each["body"] for each in self.messages if each["to"] == to and each["direction"] == "outbound-api"]
-
-    async def until(self, condition: Callable[[], bool], deadline: float = 60.0) -> None:
-        async with asyncio.timeout(deadline):
-            while not condition():
-                self._changed.clear()
-                await self._changed.wait()
 
     # What clew asks ----------------------------------------------------------------------------------------------
 
@@ -205,16 +177,3 @@ def refuses(status: int, code: int, why: str, **headers: Any) -> Fault:
 
 def too_many(seconds: int) -> Fault:
     return refuses(429, 20429, "Too Many Requests", **{"Retry-After": str(seconds)})
-
-
-async def drops(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-    """Breaks the connection, nothing done."""
-    assert request.transport is not None
-    request.transport.abort()
-    return web.Response()
-
-
-async def does_and_drops(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-    """Does what it was asked, and breaks the connection before the answer."""
-    carry_out()
-    return await drops(request, carry_out)

@@ -3,24 +3,22 @@
 What it can be told to do wrong: `next`, a queue of faults, each for one message that clew sends.
 """
 
-import asyncio
 import hashlib
 import hmac
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import aiohttp
 from aiohttp import web
 
+from tests.emulators.listening import Fault, Listening
 from tests.emulators.server import JsonObject
 
 TOKEN, SECRET, VERIFY = "EAAG-the-token-of-the-tests", "the app's secret", "chosen for the tests"
 NUMBER_ID = "106540352242922"
 LIMIT = 4096
-
-Fault = Callable[[web.Request, Callable[[], JsonObject]], Awaitable[web.StreamResponse]]
 
 
 def signature(body: bytes, secret: str = SECRET) -> str:
@@ -37,48 +35,28 @@ def notification(*messages: JsonObject, names: dict[str, str] | None = None, num
     return {"object": "whatsapp_business_account", "entry": [{"id": "1", "changes": [change]}]}
 
 
-class WhatsappEmulator:
+class WhatsappEmulator(Listening):
     """Use as an async context manager.
 
     messages: what was sent, in order, as clew sent it, with its `id`. reads: wamids that were marked as read, with typing or without.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.next: deque[Fault] = deque()
         self.messages: list[JsonObject] = []
         self.reads: list[JsonObject] = []
         self.files: dict[str, bytes] = {}
         self.closed: set[str] = set()
-        self.url = ""
         self._number = 0
-        self._changed = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._port = 0
 
-    async def __aenter__(self) -> Self:
-        await self.up()
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.down()
-
-    async def up(self) -> None:
-        app = web.Application()
-        app.router.add_post(f"/v23.0/{NUMBER_ID}/messages", self._send)
-        app.router.add_get(f"/v23.0/{NUMBER_ID}", self._who)
-        app.router.add_get("/v23.0/{file}", self._media)
-        app.router.add_get("/stored/{file}", self._file)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True).start()
-        self._port = self._runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{self._port}"
-
-    async def down(self) -> None:
-        """Nobody listens at its port until `up`."""
-        if self._runner:
-            await self._runner.cleanup()
-            self._runner = None
+    def _routes(self) -> Sequence[web.RouteDef]:
+        return [
+            web.post(f"/v23.0/{NUMBER_ID}/messages", self._send),
+            web.get(f"/v23.0/{NUMBER_ID}", self._who),
+            web.get("/v23.0/{file}", self._media),
+            web.get("/stored/{file}", self._file),
+        ]
 
     # What people do ----------------------------------------------------------------------------------------------
 
@@ -97,12 +75,6 @@ class WhatsappEmulator:
 
     def texts(self, to: str) -> list[str]:
         return [each["text"]["body"] for each in self.messages if each["to"] == to]
-
-    async def until(self, condition: Callable[[], bool], deadline: float = 60.0) -> None:
-        async with asyncio.timeout(deadline):
-            while not condition():
-                self._changed.clear()
-                await self._changed.wait()
 
     # What clew asks ----------------------------------------------------------------------------------------------
 
@@ -167,16 +139,3 @@ def refuses(status: int, code: int, why: str, **headers: str) -> Fault:
         return error(status, code, why, **headers)
 
     return behave
-
-
-async def drops(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-    """Breaks the connection, nothing done."""
-    assert request.transport is not None
-    request.transport.abort()
-    return web.Response()
-
-
-async def does_and_drops(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-    """Does what it was asked, and breaks the connection before the answer."""
-    carry_out()
-    return await drops(request, carry_out)

@@ -13,7 +13,7 @@ from pydantic import SecretStr, ValidationError
 from clew.transport import Address, Attachment, Delivery, Refused, Retry, Sent, Unknown
 from clew_transports.ntfy.events import ENCODED
 from clew_transports.ntfy.transport import LIMIT, NtfyTransport, Settings, plugin
-from tests.emulators import ntfy
+from tests.emulators import listening, ntfy
 from tests.emulators.ntfy import TOKEN, NtfyEmulator
 from tests.integration.mqtt_harness import Inbox
 
@@ -191,10 +191,10 @@ async def test_any_other_topic_is_notified(server: NtfyEmulator) -> None:
         (ntfy.refuses(507, "cannot store"), Retry),
         (ntfy.refuses(403, "forbidden"), Retry),
         (ntfy.refuses(400, "invalid request"), Refused),
-        (ntfy.drops, Unknown),
+        (listening.drops, Unknown),
     ],
 )
-async def test_failures_are_told_apart(server: NtfyEmulator, fault: ntfy.Fault, expected: type[Exception]) -> None:  # P43, BO-064
+async def test_failures_are_told_apart(server: NtfyEmulator, fault: listening.Fault, expected: type[Exception]) -> None:  # P43, BO-064
     async with connected(server) as (transport, _):
         server.next.append(fault)
         with pytest.raises(expected) as caught:
@@ -213,7 +213,7 @@ async def test_nobody_listening_is_nothing_sent(server: NtfyEmulator) -> None:  
 async def test_a_part_without_an_answer_is_looked_for(server: NtfyEmulator) -> None:  # P43
     async with connected(server) as (transport, _):
         whole = delivery(transport, "x" * 6000)
-        server.next.append(ntfy.does_and_drops)
+        server.next.append(listening.does_and_drops)
         with pytest.raises(Unknown):
             await transport.send(whole)
         assert await transport.find(whole) == Sent("m000000001", 1)

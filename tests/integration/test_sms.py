@@ -14,7 +14,7 @@ from pydantic import SecretStr, ValidationError
 
 from clew.transport import Address, Delivery, Refused, Retry, Sent, Unknown
 from clew_transports.sms.transport import LIMIT, Settings, SmsTransport, plugin
-from tests.emulators import twilio
+from tests.emulators import listening, twilio
 from tests.emulators.twilio import NUMBER, SID, TOKEN, WEBHOOK, TwilioEmulator
 from tests.integration.mqtt_harness import Inbox
 from tests.integration.web_harness import running as clew_running
@@ -169,10 +169,10 @@ async def test_a_long_reply_comes_in_parts_without_markup(carrier: TwilioEmulato
         (twilio.refuses(503, 20503, "Service Unavailable"), Retry),
         (twilio.refuses(401, 20003, "Authenticate"), Retry),
         (twilio.refuses(400, 21614, "'To' number is not a valid mobile number"), Refused),
-        (twilio.drops, Unknown),
+        (listening.drops, Unknown),
     ],
 )
-async def test_failures_are_told_apart(carrier: TwilioEmulator, fault: twilio.Fault, expected: type[Exception]) -> None:  # P43, BO-064
+async def test_failures_are_told_apart(carrier: TwilioEmulator, fault: listening.Fault, expected: type[Exception]) -> None:  # P43, BO-064
     async with connected(carrier) as (transport, _):
         carrier.next.append(fault)
         with pytest.raises(expected):
@@ -192,7 +192,7 @@ async def test_who_has_said_stop_gets_no_more(carrier: TwilioEmulator) -> None:
 async def test_a_part_without_an_answer_is_looked_for(carrier: TwilioEmulator) -> None:  # P43
     async with connected(carrier) as (transport, _):
         reply = delivery(transport, "word " * 500)
-        carrier.next.append(twilio.does_and_drops)
+        carrier.next.append(listening.does_and_drops)
         with pytest.raises(Unknown):
             await transport.send(reply)
         assert await transport.find(reply) == Sent(carrier.messages[-1]["sid"], 1)

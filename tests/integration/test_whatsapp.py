@@ -15,7 +15,7 @@ from pydantic import SecretStr, ValidationError
 from clew.transport import Address, Delivery, Refused, Retry, Typing, Unknown
 from clew_transports.whatsapp.messages import read
 from clew_transports.whatsapp.transport import CLOSED, PAIR_S, Settings, WhatsappTransport, plugin
-from tests.emulators import whatsapp
+from tests.emulators import listening, whatsapp
 from tests.emulators.whatsapp import NUMBER_ID, SECRET, TOKEN, VERIFY, WhatsappEmulator, notification
 from tests.integration.mqtt_harness import Inbox
 from tests.integration.platforms.whatsapp import Whatsapp
@@ -178,10 +178,10 @@ async def test_a_long_reply_comes_in_parts(meta: WhatsappEmulator) -> None:  # P
         (whatsapp.refuses(401, 190, "expired"), Retry, "token"),
         (whatsapp.refuses(400, 131026, "Message undeliverable"), Refused, "131026"),
         (whatsapp.refuses(400, 131047, "Re-engagement message"), Refused, CLOSED),
-        (whatsapp.drops, Unknown, "broke"),
+        (listening.drops, Unknown, "broke"),
     ],
 )
-async def test_failures_are_told_apart(meta: WhatsappEmulator, fault: whatsapp.Fault, expected: type[Exception], says: str) -> None:  # P43
+async def test_failures_are_told_apart(meta: WhatsappEmulator, fault: listening.Fault, expected: type[Exception], says: str) -> None:  # P43
     async with connected(meta) as (transport, _):
         meta.next.append(fault)
         with pytest.raises(expected, match=says) as caught:
@@ -193,7 +193,7 @@ async def test_failures_are_told_apart(meta: WhatsappEmulator, fault: whatsapp.F
 
 async def test_a_part_without_an_answer_is_found_once_meta_tells_of_it(meta: WhatsappEmulator, tmp_path: Path) -> None:  # P43
     async with whole(meta, tmp_path) as clew:
-        meta.next.append(whatsapp.does_and_drops)
+        meta.next.append(listening.does_and_drops)
         assert await meta.post(clew.url, notification(meta.message("hello", ADA))) == 200
         await meta.until(lambda: len(meta.messages) == 1)
         key = meta.messages[0]["biz_opaque_callback_data"]
