@@ -1,12 +1,10 @@
 """A real IMAP server on loopback for tests, and an SMTP server that delivers into its mailboxes. Nothing here imports clew."""
 
 import asyncio
-import contextlib
 import grp
 import mailbox
 import os
 import pwd
-import socket
 import subprocess
 import time
 from collections import deque
@@ -19,7 +17,7 @@ from typing import Any, Self
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP
 
-from tests.servers import HOST, START_DEADLINE_S, STOP_DEADLINE_S, find_program, free_port
+from tests.servers import HOST, Server, find_program, free_port
 
 PASSWORD = "the-password-of-the-tests"
 
@@ -77,16 +75,15 @@ def missing() -> str:
     )
 
 
-class Dovecot:
+class Dovecot(Server):
     """One server with a folder and a port of its own; any user with PASSWORD has a mailbox."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         # Dovecot reads no mail as root.
         root = os.getuid() == 0
         self._owner = (pwd.getpwnam("mail").pw_uid, grp.getgrnam("mail").gr_gid) if root else (os.getuid(), os.getgid())
         folder.chmod(0o755)
-        self.port = free_port()
         self._config = folder / "dovecot.conf"
         self._config.write_text(
             CONFIG.format(
@@ -100,34 +97,11 @@ class Dovecot:
                 group="dovecot" if root else grp.getgrgid(os.getgid()).gr_name,
             )
         )
-        self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        program = find_program("dovecot")
-        assert program is not None
+    def _command(self) -> list[str]:
         (self.folder / "mail").mkdir(exist_ok=True)
         self._own()
-        with (self.folder / "out").open("ab") as out:
-            self._process = subprocess.Popen([program, "-F", "-c", str(self._config)], stdout=out, stderr=out)
-        deadline = time.monotonic() + START_DEADLINE_S
-        while not self._accepts():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise RuntimeError("dovecot did not start:\n" + (self.folder / "out").read_text(errors="replace"))
-            time.sleep(0.01)
-
-    def stop(self) -> None:
-        if self._process:
-            self._process.terminate()
-            self._process.wait(STOP_DEADLINE_S)
-            self._process = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
+        return [find_program("dovecot") or "dovecot", "-F", "-c", str(self._config)]
 
     def deliver(self, user: str, raw: bytes) -> None:
         """Put a mail into somebody's mailbox."""
@@ -152,11 +126,6 @@ class Dovecot:
         """What was written here belongs to whom dovecot reads mails as."""
         for path in (self.folder / "mail", *(self.folder / "mail").rglob("*")):
             os.chown(path, *self._owner)
-
-    def _accepts(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1) as sock:
-            return sock.recv(4).startswith(b"* OK")
-        return False
 
 
 class Outbox:

@@ -4,14 +4,11 @@ import asyncio
 import contextlib
 import os
 import shutil
-import socket
-import subprocess
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Literal, Self
 
-from tests.servers import HOST, START_DEADLINE_S, STOP_DEADLINE_S, find_program, free_port
+from tests.servers import HOST, Server, find_program
 
 Kind = Literal["ngircd", "inspircd"]
 
@@ -47,54 +44,24 @@ def missing(kind: Kind) -> str:
     return "" if find_program(kind) else f"{kind} is not installed (apt-get install {kind}): tests that need it are skipped"
 
 
-class Ircd:
+class Ircd(Server):
     """One server with a folder and a port of its own."""
 
     def __init__(self, kind: Kind, folder: Path) -> None:
-        self._kind, self._folder = kind, folder
-        self.port = free_port()
-        self._process: subprocess.Popen[bytes] | None = None
+        super().__init__(folder)
+        self._kind = kind
         text = NGIRCD if kind == "ngircd" else INSPIRCD
         # inspircd does not run as root: the folder is readable for whom it runs as.
         folder.chmod(0o777)
         config = folder / "config"
         config.write_text(text.format(host=HOST, port=self.port, folder=folder, uid=os.getuid(), gid=os.getgid()))
 
-    def start(self) -> None:
-        program = find_program(self._kind)
-        assert program is not None
+    def _command(self) -> list[str]:
         arguments = ["-n", "-f"] if self._kind == "ngircd" else ["--nofork", "--nopid", "--config"]
-        command = [program, *arguments, str(self._folder / "config")]
+        command = [find_program(self._kind) or self._kind, *arguments, str(self.folder / "config")]
         if self._kind == "inspircd" and os.getuid() == 0:
-            command = [shutil.which("setpriv") or "setpriv", "--reuid=irc", "--regid=irc", "--clear-groups", *command]
-        with (self._folder / "out").open("ab") as out:
-            self._process = subprocess.Popen(command, stdout=out, stderr=out)
-        deadline = time.monotonic() + START_DEADLINE_S
-        while not self._accepts():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise RuntimeError(f"{self._kind} did not start:\n{(self._folder / 'out').read_text(errors='replace')}")
-            time.sleep(0.01)
-
-    def stop(self) -> None:
-        """Killed; clients see the connection break."""
-        if self._process:
-            self._process.kill()
-            self._process.wait(STOP_DEADLINE_S)
-            self._process = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
-
-    def _accepts(self) -> bool:
-
-        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1):
-            return True
-        return False
+            return [shutil.which("setpriv") or "setpriv", "--reuid=irc", "--regid=irc", "--clear-groups", *command]
+        return command
 
 
 class Person:

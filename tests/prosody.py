@@ -1,17 +1,13 @@
 """A real XMPP server on loopback for tests, with an archive and rooms. Nothing here imports clew."""
 
-import contextlib
 import grp
 import os
 import pwd
 import shutil
-import socket
 import subprocess
-import time
 from pathlib import Path
-from typing import Self
 
-from tests.servers import HOST, START_DEADLINE_S, STOP_DEADLINE_S, find_program, free_port
+from tests.servers import HOST, Server, find_program
 
 PASSWORD = "the-password-of-the-tests"
 MISSING = "prosody is not installed (apt-get install prosody): tests that need an XMPP server are skipped"
@@ -42,12 +38,11 @@ Component "rooms.localhost" "muc"
 """
 
 
-class Prosody:
+class Prosody(Server):
     """One server with a folder and a port of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.port = free_port()
+        super().__init__(folder)
         root = os.getuid() == 0
         # Prosody does not run as root.
         self._owner = (pwd.getpwnam("prosody").pw_uid, grp.getgrnam("prosody").gr_gid) if root else (os.getuid(), os.getgid())
@@ -57,36 +52,14 @@ class Prosody:
         self._config.write_text(CONFIG.format(folder=folder, host=HOST, port=self.port))
         for path in (folder, folder / "data", self._config):
             os.chown(path, *self._owner)
-        self._process: subprocess.Popen[bytes] | None = None
 
     def register(self, *names: str) -> None:
         for name in names:
             command = self._as_owner("prosodyctl", "--config", str(self._config), "register", name, "localhost", PASSWORD)
             subprocess.run(command, check=True, capture_output=True)
 
-    def start(self) -> None:
-        with (self._folder / "out").open("ab") as out:
-            self._process = subprocess.Popen(self._as_owner("prosody", "--config", str(self._config), "-F"), stdout=out, stderr=out)
-        deadline = time.monotonic() + START_DEADLINE_S
-        while not self._accepts():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.stop()
-                raise RuntimeError("prosody did not start:\n" + (self._folder / "out").read_text(errors="replace"))
-            time.sleep(0.01)
-
-    def stop(self) -> None:
-        """Ended; connections break, the archive stays."""
-        if self._process:
-            self._process.terminate()
-            self._process.wait(STOP_DEADLINE_S)
-            self._process = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
+    def _command(self) -> list[str]:
+        return self._as_owner("prosody", "--config", str(self._config), "-F")
 
     def _as_owner(self, program: str, *arguments: str) -> list[str]:
         command = [find_program(program) or program, *arguments]
@@ -94,8 +67,3 @@ class Prosody:
             return command
         setpriv = shutil.which("setpriv") or "setpriv"
         return [setpriv, f"--reuid={self._owner[0]}", f"--regid={self._owner[1]}", "--clear-groups", *command]
-
-    def _accepts(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1):
-            return True
-        return False

@@ -1,10 +1,12 @@
 """Real servers on loopback for tests. Nothing here imports clew."""
 
+import contextlib
 import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -26,6 +28,49 @@ def free_port() -> int:
 def find_program(name: str) -> str | None:
     """Path of a program, looked up in the sbin folders too: Debian keeps brokers there, off a plain user's PATH."""
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
+
+
+class Server(ABC):
+    """A program with a folder and a port of its own, which starts in the foreground. Use as a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def _command(self) -> Sequence[str]:
+        """How it is started."""
+
+    def start(self) -> None:
+        """Return once it takes connections. Raises RuntimeError with what it said if it does not."""
+        with (self.folder / "out").open("ab") as out:
+            self._process = subprocess.Popen(self._command(), stdout=out, stderr=out)
+        deadline = time.monotonic() + START_DEADLINE_S
+        while not self._accepts():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError(f"{type(self).__name__} did not start:\n{(self.folder / 'out').read_text(errors='replace')}")
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Ended as a service manager does it; what it has on disk stays."""
+        if self._process:
+            self._process.terminate()
+            self._process.wait(STOP_DEADLINE_S)
+            self._process = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def _accepts(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((HOST, self.port), timeout=1):
+            return True
+        return False
 
 
 class Mosquitto:
