@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
-from tests.emulators import ntfy
+from tests.emulators import listening, ntfy
 from tests.emulators.ntfy import NtfyEmulator
 from tests.emulators.server import JsonObject
 from tests.integration.platforms import NUMBERS, Platform
@@ -53,4 +53,4 @@ class Ntfy(Platform):
         return not self.emulator.next
 
     def no_answer(self) -> None:
-        self.emulator.next.append(ntfy.does_and_drops)
+        self.emulator.next.append(listening.does_and_drops)

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
-from tests.emulators import twilio
+from tests.emulators import listening, twilio
 from tests.emulators.server import JsonObject
 from tests.emulators.twilio import NUMBER, SID, TOKEN, WEBHOOK, TwilioEmulator
 from tests.integration.platforms import NUMBERS, Platform
@@ -57,7 +57,7 @@ class Sms(Platform):
         return not self.emulator.next
 
     def no_answer(self) -> None:
-        self.emulator.next.append(twilio.does_and_drops)
+        self.emulator.next.append(listening.does_and_drops)
 
 
 def _number(who: str) -> str:

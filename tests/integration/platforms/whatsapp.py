@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any, Self
 
-from tests.emulators import whatsapp
+from tests.emulators import listening, whatsapp
 from tests.emulators.server import JsonObject
 from tests.emulators.whatsapp import NUMBER_ID, SECRET, TOKEN, VERIFY, WhatsappEmulator, notification
 from tests.integration.platforms import NUMBERS, Platform
@@ -58,7 +58,7 @@ class Whatsapp(Platform):
         return not self.emulator.next
 
     def no_answer(self) -> None:
-        self.emulator.next.append(whatsapp.does_and_drops)
+        self.emulator.next.append(listening.does_and_drops)
 
 
 def _number(who: str) -> str:
