@@ -2,18 +2,22 @@
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from clew.context.loops import IN_A_ROW
+from clew.plugins import registry
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Reply
+from tests.example import installed
 from tests.integration.platforms import NUMBERS, Platform
 from tests.integration.platforms.discord import Discord
 from tests.integration.platforms.email import Email
+from tests.integration.platforms.folder import Folder
 from tests.integration.platforms.irc import Irc
 from tests.integration.platforms.matrix import Matrix
 from tests.integration.platforms.mqtt import Mqtt
@@ -35,6 +39,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.mosquitto]
 KINDS = (
     Discord,
     Email,
+    Folder,
     Irc,
     Matrix,
     Mqtt,
@@ -95,6 +100,17 @@ def those_that(can: str) -> pytest.MarkDecorator:
 @pytest.fixture(params=PLATFORMS)
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def folder_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The package of docs/examples is installed as long as these tests run."""
+    site = installed(tmp_path_factory.mktemp("example"))
+    sys.path.append(str(site))
+    registry.cache_clear()
+    yield site
+    sys.path.remove(str(site))
+    registry.cache_clear()
 
 
 @pytest.fixture(autouse=True)

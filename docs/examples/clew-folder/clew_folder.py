@@ -158,7 +158,7 @@ def _remove(files: Sequence[Path]) -> None:
 def _write(folder: Path, name: str, text: str) -> None:
     """`text` in `folder/name`, on the disk when this returns."""
     folder.mkdir(parents=True, exist_ok=True)
-    new = folder / f".{name}"
+    new = folder / f"{name}.new"  # matches no pattern by which replies are looked for
     with new.open("w", encoding="utf-8") as opened:
         opened.write(f"{text}\n")
         opened.flush()
