@@ -237,7 +237,8 @@ def behind(db: sqlite3.Connection, session: str, after: int, known: Sequence[Mes
         return between(db, session, after)
     last = known[-1].seq
     ids: str | None = db.execute(
-        "SELECT group_concat(id) FROM messages WHERE session = ? AND seq > ? AND seq <= ? AND id NOT IN (SELECT message FROM retractions)",
+        "SELECT group_concat(id) FROM messages WHERE session = ? AND seq > ? AND seq <= ?"
+        " AND id NOT IN (SELECT message FROM retractions WHERE shown = 0)",
         (session, after, last),
     ).fetchone()[0]
     standing = set(ids.split(",")) if ids else set()
