@@ -31,10 +31,10 @@ class Sms(Platform):
         return {"account_sid": SID, "auth_token": TOKEN, "number": NUMBER, "url": WEBHOOK, "base_url": self.emulator.url}
 
     def identity(self, who: str) -> str:
-        return f"sms:{_number(who)}"
+        return f"sms:{number_of(who)}"
 
     async def say(self, clew: Clew, text: str, who: str = "ada", *, group: bool = False, called: bool = True) -> Any:
-        fields = self.emulator.say(text, _number(who))
+        fields = self.emulator.say(text, number_of(who))
         await self.again(clew, fields)
         return fields
 
@@ -42,7 +42,7 @@ class Sms(Platform):
         assert await self.emulator.call(clew.url, said) == (200, "<Response/>")
 
     def heard(self, who: str = "ada", *, group: bool = False) -> list[str]:
-        return self.emulator.texts(_number(who))
+        return self.emulator.texts(number_of(who))
 
     async def down(self) -> None:
         self.emulator.next.extend([twilio.refuses(503, 20503, "Service Unavailable", **{"Retry-After": "0"})] * 3)
@@ -60,5 +60,5 @@ class Sms(Platform):
         self.emulator.next.append(listening.does_and_drops)
 
 
-def _number(who: str) -> str:
+def number_of(who: str) -> str:
     return f"+15559990{NUMBERS[who]:03}"

@@ -239,7 +239,8 @@ class SmsTransport:
         now, since = self._clock(), await host.cursor()
         if since is not None and _is_time(since):
             found = await self._listed(float(since) - OVERLAP_S)
-            missed = [each for each in found if each[0].external_id not in self._seen]
+            # The list begins with the newest, and tells times in whole seconds.
+            missed = [each for each in reversed(found) if each[0].external_id not in self._seen]
             missed.sort(key=lambda each: each[0].sent_at or 0.0)
             batch = [await self._with_files(each) if has_files else each for each, has_files in missed]
         else:
