@@ -19,6 +19,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 60.0, 6 * 3600.0
 END = datetime(LAST_YEAR + 1, 1, 1, tzinfo=UTC).timestamp()
 """Nothing is due from then on, seconds since the epoch: the calendar ends a year later."""
 _MINUTE, _HOUR = 0, 1
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def upcoming(entry: Job, after: float, zone: str) -> Iterator[float]:
@@ -149,6 +150,11 @@ def when(entry: Job) -> str:
     if entry.cron is not None:
         return entry.cron
     return f"every {span(entry.every)}" if entry.every is not None else f"at {entry.at.isoformat(timespec='minutes') if entry.at else ''}"
+
+
+def words(entry: Job) -> str:
+    """The schedule for people: `At 08:30 on Monday through Friday`, `every 6h`, `at 2027-03-01T08:30`."""
+    return CronSim(entry.cron, _ANY_TIME).explain() if entry.cron is not None else when(entry)
 
 
 def span(seconds: float) -> str:

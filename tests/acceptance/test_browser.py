@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import pytest_asyncio
@@ -467,3 +468,83 @@ async def test_a_question_is_answered_by_a_button(tmp_path: Path, browser: Brows
         await expect(page.locator(".entry.assistant").last).to_contain_text("stamped letter")
         await expect(page.locator(".choices")).to_have_count(0)
         await page.close()
+
+
+# The console ---------------------------------------------------------------------------------------------------------
+
+JOBS = [
+    {"name": "morning", "cron": "30 7 * * 1-5", "timezone": "Europe/Berlin", "prompt": "What is on today?", "deliver_to": "web:local"},
+    {"name": "<b>x</b>" + "y" * 56, "every": "6h", "prompt": f"<img src=x onerror=window.hacked=1> {'z' * 500}", "deliver_to": "web:local"},
+]
+FAINT = """() => {
+    const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+    const light = (colour) => parts(colour).slice(0, 3).map((value) => value / 255)
+        .map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, value, at) => sum + value * [0.2126, 0.7152, 0.0722][at], 0);
+    const ground = (element) => {
+        const colour = getComputedStyle(element).backgroundColor;
+        return parts(colour)[3] === 0 ? ground(element.parentElement) : colour;
+    };
+    const told = (element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    return [...document.querySelectorAll("body *")].filter(told).filter((element) => {
+        const [one, other] = [getComputedStyle(element).color, ground(element)].map(light).sort((a, b) => a - b);
+        return (other + 0.05) / (one + 0.05) < 4.5;
+    }).map((element) => element.outerHTML);
+}"""
+"""Elements whose words have less contrast than 4.5:1 (WCAG 2.2, 1.4.3)."""
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 320)])
+async def test_the_console_is_read_and_used_by_keyboard(
+    tmp_path: Path, emulator: OpenAIEmulator, browser: Browser, theme: Literal["light", "dark"], width: int
+) -> None:
+    async with daemon_in(tmp_path, emulator.base_url, schedule=JOBS, http={"token": "open sesame"}) as daemon:
+        phone = width < 700
+        context = await browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=theme, is_mobile=phone, has_touch=phone, reduced_motion="reduce"
+        )
+        page = await context.new_page()
+        await page.goto(f"{daemon.url}console")
+        await page.get_by_role("link", name="Log in on the chat page").click()
+        await page.locator("#token").fill("open sesame")
+        await page.locator("#token").press("Enter")
+        await connected(page)
+        await expect(page.locator("#logout")).to_be_visible()
+        assert await page.evaluate("document.documentElement.scrollWidth") == width
+        complaints: list[str] = []
+        page.on("console", lambda message: complaints.append(message.text))
+        await page.get_by_role("link", name="Console").click()
+        await looked_at(page, tmp_path / "overview.png", width)
+        await expect(page.get_by_role("heading", name="Health ready")).to_be_visible()
+
+        await page.get_by_role("link", name="Schedule").click()
+        await looked_at(page, tmp_path / "schedule.png", width)
+        await page.keyboard.press("Tab")
+        await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#main")).to_be_focused()
+        for button, state in (("Disable morning", "off"), ("Enable morning", "on")):
+            await page.get_by_role("button", name=button).press("Enter")
+            await expect(page.get_by_role("heading", name=f"morning {state}")).to_be_visible()
+        await page.get_by_role("button", name="Run morning now").press("Enter")
+        await expect(page.locator(".runs li")).to_have_count(1)
+        await page.goto(daemon.url)
+        await expect(page.locator(".assistant .prose")).to_contain_text(["What is on today?"])
+        await page.go_back()
+        await page.reload()
+        await expect(page.locator(".runs li")).to_contain_text("done")
+        await looked_at(page, tmp_path / "job.png", width)
+        assert await page.evaluate("window.hacked") is None
+        assert complaints == []
+        await context.close()
+
+
+async def looked_at(page: Page, picture: Path, width: int) -> None:
+    """That a page of the console fits its screen and can be read; its picture is kept."""
+    await expect(page.locator(".console h1")).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth") == width
+    assert await page.evaluate(FAINT) == []
+    small = "all => all.filter(each => each.getBoundingClientRect().height < 24).map(each => each.outerHTML)"
+    assert await page.locator("nav a, button").evaluate_all(small) == []
+    await page.screenshot(path=picture, full_page=True)

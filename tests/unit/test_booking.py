@@ -14,7 +14,7 @@ from clew.booking import checked, free_name, marked_name
 from clew.config import Job
 from clew.context.templates import fenced, rendered
 from clew.errors import UsageError
-from clew.timetable import LONGEST_PAUSE, delay, pause, span
+from clew.timetable import LONGEST_PAUSE, delay, pause, span, words
 
 
 @given(st.text(max_size=200), st.sets(st.text(max_size=10), max_size=5))
@@ -122,3 +122,18 @@ def test_a_prompt_may_name_what_there_is() -> None:  # P45
     )
     with pytest.raises(ValueError, match="names lastreply in double braces, and it may name: date, due, job"):
         Job.model_validate({"name": "x", "every": "1h", "prompt": "{{lastreply}}", "deliver_to": "web:a"})
+
+
+@pytest.mark.parametrize(
+    ("clock", "said"),
+    [
+        ({"cron": "30 8 * * 1-5"}, "At 08:30 on Monday through Friday"),
+        ({"cron": "@daily"}, "At 00:00 every day"),
+        ({"cron": "0 9 L * *"}, "At 09:00 on the last day of every month"),
+        ({"cron": "0 9 * * fri#2"}, "At 09:00 on the second Friday of the month"),
+        ({"every": "90m"}, "every 90m"),
+        ({"at": "2027-03-01T08:30"}, "at 2027-03-01T08:30"),
+    ],
+)
+def test_a_clock_is_told_in_words(clock: dict[str, str], said: str) -> None:
+    assert words(checked({"name": "x", "prompt": "hi", "deliver_to": "web:local", **clock})) == said

@@ -1,1 +1,1 @@
-"""The web room: chat page, WebSocket, API, webhooks and monitoring, on TCP and on the daemon's socket."""
+"""The web room: chat page, console, WebSocket, API, webhooks and monitoring, on TCP and on the daemon's socket."""

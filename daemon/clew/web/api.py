@@ -15,7 +15,7 @@ from clew.store import AccessRequest, Compaction, Said, SessionRow
 from clew.threads import Pinned
 from clew.transport import Address
 from clew.web.approvals import Approvals
-from clew.web.auth import Door, by_socket, unknown_caller
+from clew.web.auth import Door, by_socket
 from clew.web.chat import PAGE, chat_id
 from clew.web.documents import Documents
 from clew.web.index import Index
@@ -188,11 +188,7 @@ class Api:
 
     def _handler(self, endpoint: Endpoint) -> Any:
         async def handle(request: web.Request) -> web.Response:
-            caller = self._door.caller(request)
-            if caller is None:
-                raise unknown_caller(self._door)
-            if not caller.owner:
-                raise Problem(403, "Only the user that clew runs as, and root, may ask this.")
+            caller = self._door.owner(request)
             if request.method == "POST" and request.content_type != "application/json" and not by_socket(request):
                 raise Problem(400, "The body's type must be application/json.", "Send `Content-Type: application/json`.")
             query = checked(endpoint.query, request.query) if endpoint.query else None

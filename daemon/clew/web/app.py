@@ -1,4 +1,4 @@
-"""The one aiohttp app: chat page, WebSocket, API, webhooks, monitoring."""
+"""The one aiohttp app: chat page, console, WebSocket, API, webhooks, monitoring."""
 
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from clew.service import Service
 from clew.web.api import Api
 from clew.web.auth import COOKIE, LOGIN_SECONDS, Door, unknown_caller
 from clew.web.chat import ChatSockets
+from clew.web.console import Console
 from clew.web.files import Files
 from clew.web.wire import Problem, answer, problem_of, read_model
 
@@ -58,6 +59,7 @@ def build(service: Service) -> web.Application:
     if "web" in service.transports:
         Page(service, door).mount(app)
         Files(service, door).mount(app)
+        Console(service, door).mount(app)
     return app
 
 

@@ -169,6 +169,15 @@ class Door:
             return Caller(owner=True)
         return Caller(owner=True) if self._bearer(request.headers, request.remote or "") else None
 
+    def owner(self, request: web.Request) -> Caller:
+        """The owner who is asking. Raises Problem where it is somebody else."""
+        caller = self.caller(request)
+        if caller is None:
+            raise unknown_caller(self)
+        if not caller.owner:
+            raise Problem(403, "Only the user that clew runs as, and root, may ask this.")
+        return caller
+
     def _peer(self, request: web.Request) -> Caller | None:
         through = connection(request)
         if through is None:
@@ -194,6 +203,12 @@ class Door:
 
     def cookie(self) -> str:
         return login_cookie(self._token, int(self._wall()))
+
+
+def from_own_page(request: web.Request) -> None:
+    """That a form was sent by a page of our own, by the browser's word: the door has refused every foreign `Origin`. Raises Problem."""
+    if "Origin" not in request.headers and request.headers.get("Sec-Fetch-Site") != "same-origin":
+        raise Problem(403, "No page of clew's own asks this.", "Use the buttons of the console; programs use the API.")
 
 
 def unknown_caller(door: Door) -> Problem:
