@@ -282,7 +282,7 @@ async def test_a_client_that_takes_nothing_is_hung_up_on(clew: Clew, monkeypatch
     monkeypatch.setattr(chat, "SEND_S", 0.2)
     async with Tab.open(clew) as tab:
         for number in range(100):
-            await tab.say(f"m{number}", "/help " + "x" * 120_000)
+            await tab.say(f"m{number}", f"/help {number} " + "x" * 120_000)
             await tab.until("message", in_reply_to=f"m{number}")
     with capture_logs() as logs, stuck_client(clew.listening.port):
         async with asyncio.timeout(DEADLINE_S):
