@@ -9,9 +9,9 @@ import pytest_asyncio
 from clew.transport import Attachment
 from clew_transports.calls import Unanswered, Unreached
 from clew_transports.discord.api import Refusal
-from clew_transports.discord.events import READABLE
 from clew_transports.discord.gateway import FATAL
 from clew_transports.discord.place import Place
+from clew_transports.reading import READABLE
 from tests.emulators import discord_faults as faults
 from tests.emulators.discord import BOT, CHANNEL, OTHER_CHANNEL, ROLE, THREAD, DiscordEmulator, person, private
 from tests.integration.discord_harness import ADA, BOB, HOME, ME, beaten, connected, delivery, running, sent

@@ -11,7 +11,7 @@ import pytest_asyncio
 from pydantic import ValidationError
 
 from clew.transport import Address, Attachment, Delivery, Refused, Retry, Sent, Typing, Unknown
-from clew_transports.signal.envelopes import READABLE
+from clew_transports.reading import READABLE
 from clew_transports.signal.transport import RATE_S, Settings, SignalTransport, plugin
 from tests.emulators import signal_cli
 from tests.emulators.signal_cli import ACCOUNT, UUID, SignalCliEmulator

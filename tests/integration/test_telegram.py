@@ -15,8 +15,9 @@ from pydantic import SecretStr, ValidationError
 
 from clew.config import Person, TransportSection
 from clew.transport import Address, Attachment, Delivery, Preview, Refused, Retry, Sent, Typing, Unknown
+from clew_transports.reading import READABLE
 from clew_transports.telegram.transport import BAD_TOKEN, SECOND_POLLER, WEBHOOK_SET, Settings, TelegramTransport, plugin
-from clew_transports.telegram.updates import READABLE, Place
+from clew_transports.telegram.updates import Place
 from tests.emulators import telegram
 from tests.emulators.telegram import BOT, TOKEN, TelegramEmulator, person
 from tests.integration.engine import calling, engine

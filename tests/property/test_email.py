@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from clew.transport import Inbound
 from clew_transports.email import replies
-from clew_transports.email.messages import Malformed, Reader, Trust, new_words, without_tags
+from clew_transports.email.messages import Reader, Trust, new_words, without_tags
+from clew_transports.reading import Malformed
 
 READER = Reader("email", "clew@example.org", Trust(anybody=True))
 WORDS = st.lists(st.sampled_from([*"ab >-\n:_", "\nOn Monday x wrote:\n", "\n-- \n", "\n> "]), max_size=60).map("".join)

@@ -62,12 +62,13 @@ from clew_transports.matrix import html as matrix_html
 from clew_transports.matrix import rooms as matrix_rooms
 from clew_transports.mqtt import payload as mqtt_payload
 from clew_transports.mqtt.payload import Ignored, Packet, Topics
+from clew_transports.reading import Malformed
 from clew_transports.signature import Forged
 from clew_transports.slack import events as slack_events
 from clew_transports.slack import mrkdwn
 from clew_transports.slack.place import Place as SlackPlace
 from clew_transports.telegram import html as telegram_html
-from clew_transports.telegram.updates import Bot, Malformed, Place, Reader
+from clew_transports.telegram.updates import Bot, Place, Reader
 from clew_transports.text import split
 from clew_transports.webhook import message as webhook_message
 from clew_transports.webhook.origin import origin
@@ -125,9 +126,9 @@ def of_discord(given: str) -> object:
         return None
     reader, found = discord_events.Reader("discord", "1", "all"), []
     for kind in ("MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_DELETE_BULK", "MESSAGE_REACTION_ADD", "READY"):
-        with suppress(discord_events.Malformed):
+        with suppress(Malformed):
             found += reader.read(kind, data)
-    with suppress(discord_events.Malformed):
+    with suppress(Malformed):
         discord_events.place_of(data)
     return found
 
@@ -199,10 +200,10 @@ PARSERS: Mapping[str, Parser] = {
     "an MQTT payload": Parser(packet, bound=mqtt_payload.MAX_PAYLOAD_BYTES),
     "an MQTT topic": Parser(topic, (Ignored,), 65_535),
     "an update of Telegram": Parser(update, (Malformed,)),
-    "events of Matrix": Parser(of_matrix, (matrix_events.Malformed,)),
+    "events of Matrix": Parser(of_matrix, (Malformed,)),
     "a line of Matrix": Parser(lambda s: matrix_events.Reader("m", matrix_events.Me("@clew:x", "Clew")).read(*line_of_matrix(s))),
     "a model's Markdown on Matrix": Parser(matrix_html.words, bound=matrix_html.LIMIT),
-    "an event of Slack": Parser(of_slack, (slack_events.Malformed,), 2**20),
+    "an event of Slack": Parser(of_slack, (Malformed,), 2**20),
     "a message of Slack": Parser(lambda s: mrkdwn.words(s, {}), bound=40_000),
     "a model's Markdown on Slack": Parser(mrkdwn.rendered, bound=mrkdwn.LIMIT),
     "where clew is in Slack": Parser(place_of_slack),
@@ -210,7 +211,7 @@ PARSERS: Mapping[str, Parser] = {
     "a place in Discord": Parser(lambda s: str(discord_place.Place.load(s))),
     "a model's Markdown, for Discord": Parser(discord_markdown.rendered, bound=discord_markdown.LIMIT),
     "a model's Markdown": Parser(telegram_html.rendered, bound=telegram_html.LIMIT),
-    "a webhook's body": Parser(webhook, (webhook_message.Malformed,)),
+    "a webhook's body": Parser(webhook, (Malformed,)),
     "a webhook's reply_url": Parser(origin, (ValueError,)),
     "a webhook's headers": Parser(lambda s: CLEW.stated([s], [s], 0.0), (Forged,), 8192),
     "a frame of the chat page": Parser(lambda s: chat.parse(s, MESSAGE_BYTES), (chat.Unusable,), chat.frame_limit(MESSAGE_BYTES)),

@@ -6,7 +6,8 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_transports.signal.envelopes import Malformed, Reader, receiver, safe
+from clew_transports.reading import Malformed
+from clew_transports.signal.envelopes import Reader, receiver, safe
 from clew_transports.signal.styles import rendered
 from clew_transports.signal.styles import size as bytes_of
 from clew_transports.text import measure, parts

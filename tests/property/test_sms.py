@@ -6,7 +6,8 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew_transports.sms.messages import Malformed, is_signed, of_list, of_post, signature
+from clew_transports.reading import Malformed
+from clew_transports.sms.messages import is_signed, of_list, of_post, signature
 
 URL = "https://clew.example.org/webhooks/sms/?a=1"
 FIELDS = st.lists(st.tuples(st.text(max_size=12), st.text(max_size=30)), max_size=8)

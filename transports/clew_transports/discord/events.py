@@ -8,12 +8,12 @@ from typing import Any
 
 from clew.transport import Address, Attachment, Inbound
 from clew_transports.discord.place import OTHER_SHAPE
+from clew_transports.reading import READABLE, Malformed
 from clew_transports.settings import Groups
 
 SERVER = "server"
 """Key of `Inbound.context`: set where the message is not in a private chat, and a reply names it."""
 
-READABLE = "I can read text, pictures and files, and this is something else."
 _NO_WORDS = ("sticker_items", "poll")
 _PRIVATE = 1
 """The type of a private chat; groups of friends have another one."""
@@ -25,10 +25,6 @@ _VOICE = 1 << 13
 """Flag of a message that was spoken."""
 LONGEST_NAME = 100
 _EMOJI = re.compile(r"<a?(:[A-Za-z0-9_]{2,32}:)[0-9]{1,20}>")
-
-
-class Malformed(ValueError):
-    """An event that is none of the documented shape."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from clew_transports.calls import Unanswered, Unreached
 from clew_transports.discord import account
 from clew_transports.discord.api import Api, Refusal
 from clew_transports.discord.catching_up import missed
-from clew_transports.discord.events import Malformed, Reader, place_of
+from clew_transports.discord.events import Reader, place_of
 from clew_transports.discord.gateway import ANEW_PAUSE_S, FATAL, Event, Gateway, Lost
 from clew_transports.discord.place import OTHER_SHAPE, Place, channels, own_roles, snowflake
+from clew_transports.reading import Malformed
 
 LONGEST_PAUSE_S = 120.0
 """Of these the day has 720, and of sessions a bot may begin 1,000."""

@@ -13,6 +13,7 @@ from email.utils import getaddresses, parseaddr
 from html.parser import HTMLParser
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.reading import Malformed
 
 MESSAGE_ID, REFERENCES, SUBJECT = "message_id", "references", "subject"
 """Keys of `Inbound.context`: what a reply has to name."""
@@ -35,10 +36,6 @@ _QUOTED = re.compile(
     r"|-{2,}\s?(?:Original Message|Ursprüngliche Nachricht|Message d'origine)\s?-{2,}$|_{20,}$)",
 )
 _SIGNATURE = re.compile(r"^--\s?$")
-
-
-class Malformed(ValueError):
-    """What is no mail."""
 
 
 @dataclass(frozen=True, slots=True)

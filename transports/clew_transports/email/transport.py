@@ -15,8 +15,9 @@ from clew.config import Duration, Needed
 from clew.plugins import Fault, Plugin
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, PreviewRef, Refused, Route, Sent, Typing
 from clew_transports.email import imap, replies, smtp
-from clew_transports.email.messages import Malformed, Reader, Trust, attachment
+from clew_transports.email.messages import Reader, Trust, attachment
 from clew_transports.pace import kept_up
+from clew_transports.reading import Malformed
 from clew_transports.settings import Section
 from clew_transports.text import parts
 

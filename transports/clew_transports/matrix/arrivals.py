@@ -7,9 +7,10 @@ import structlog
 
 from clew.transport import Inbound
 from clew_transports.matrix.api import Api, Refusal
-from clew_transports.matrix.events import Malformed, Place, Reader, Sync, Timeline, since_asked_in
+from clew_transports.matrix.events import Place, Reader, Sync, Timeline, since_asked_in
 from clew_transports.matrix.outgoing import ENCRYPTED
 from clew_transports.matrix.rooms import Rooms
+from clew_transports.reading import Malformed
 
 if TYPE_CHECKING:  # it needs an extra
     from clew_transports.matrix.encryption import Encryption

@@ -5,10 +5,11 @@ from typing import Any
 from clew.plugins import Fault
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.matrix.api import Api, Refusal
-from clew_transports.matrix.events import Malformed, Place
+from clew_transports.matrix.events import Place
 from clew_transports.matrix.rooms import Rooms
 from clew_transports.matrix.settings import Settings
 from clew_transports.matrix.signing import NO_ACCOUNT, encrypts, sign_in, why
+from clew_transports.reading import Malformed
 
 NO_PASSWORDS = "the homeserver takes no passwords"
 LOOKED_INTO = 20

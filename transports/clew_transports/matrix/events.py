@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Self
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.reading import READABLE, Malformed
 from clew_transports.settings import Groups
 
 SENDER = "sender"
@@ -18,7 +19,6 @@ MAX_UNREAD = 100
 """Encrypted events whose keys are waited for."""
 MAX_INVITES = 100
 """Invitations that are remembered until the one who invites is known."""
-READABLE = "I can read text, pictures and files, and this is something else."
 MAX_ID = 255
 """Bytes of an id (the specification, "Common identifier format")."""
 
@@ -34,10 +34,6 @@ _SILENT = ("m.notice", "m.server_notice", "m.key.verification.request")
 _FALLBACK = re.compile(r"\A> (?:\* )?<[^>\n]{1,300}>[^\n]*\n(?:>[^\n]*\n)*\n?")
 """What older clients put in front of a reply: the words that are answered."""
 _REPLY_HTML = re.compile(r"<mx-reply>.*?</mx-reply>", re.DOTALL)
-
-
-class Malformed(ValueError):
-    """Something that is none of the documented shape."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from typing import Any
 
 from clew_transports.calls import Unanswered
 from clew_transports.matrix.api import Api, Refusal
-from clew_transports.matrix.events import TIMELINE, Malformed, Room, has_joined, is_event, membership, redacted, replied_to, since_asked_in
+from clew_transports.matrix.events import TIMELINE, Room, has_joined, is_event, membership, redacted, replied_to, since_asked_in
+from clew_transports.reading import Malformed
 
 MAX_ROOMS = 1000
 """Rooms that are remembered; one that was forgotten is asked for again."""

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from clew_transports.matrix.api import Api, Refusal
-from clew_transports.matrix.events import Malformed, Me, Place
+from clew_transports.matrix.events import Me, Place
 from clew_transports.matrix.settings import Settings
+from clew_transports.reading import Malformed
 
 SESSION_NAME = "clew"
 """As the session is called in the account's list of sessions."""

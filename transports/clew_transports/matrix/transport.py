@@ -24,7 +24,7 @@ from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.matrix.api import Api, Refusal
 from clew_transports.matrix.arrivals import Arrivals
 from clew_transports.matrix.doctor import examine
-from clew_transports.matrix.events import TIMELINE, Malformed, Me, Place, Reader
+from clew_transports.matrix.events import TIMELINE, Me, Place, Reader
 from clew_transports.matrix.html import LIMIT, size
 from clew_transports.matrix.invites import Invites
 from clew_transports.matrix.outgoing import ENCRYPTED, Outgoing, unreachable
@@ -32,6 +32,7 @@ from clew_transports.matrix.rooms import Rooms
 from clew_transports.matrix.settings import Settings
 from clew_transports.matrix.signing import encrypts, placed, sign_in, why
 from clew_transports.pace import Pauses
+from clew_transports.reading import Malformed
 from clew_transports.text import parts
 
 POLL_S = 30.0

@@ -6,15 +6,12 @@ from collections.abc import Container
 from typing import Any
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.reading import Malformed
 
 TOPIC = re.compile(r"[-_A-Za-z0-9]{1,64}")
 """What ntfy takes as the name of a topic, and as a sequence id."""
 
 ENCODED = "I can read text, and this message holds something else."
-
-
-class Malformed(ValueError):
-    """A line that is no event of ntfy."""
 
 
 def event(line: bytes) -> dict[str, Any]:

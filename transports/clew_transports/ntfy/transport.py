@@ -26,8 +26,9 @@ from clew.transport import (
     Unknown,
 )
 from clew_transports.calls import ANSWER_S, Answer, Calls, Unanswered, Unreached
-from clew_transports.ntfy.events import TOPIC, Malformed, event, read
+from clew_transports.ntfy.events import TOPIC, event, read
 from clew_transports.pace import kept_up
+from clew_transports.reading import Malformed
 from clew_transports.settings import BaseUrl, Section
 from clew_transports.text import parts
 

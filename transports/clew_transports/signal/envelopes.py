@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.reading import READABLE, Malformed
 from clew_transports.settings import Groups
 
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -13,13 +14,8 @@ NUMBER = re.compile(r"\+[1-9][0-9]{5,14}")
 GROUP = re.compile(r"[A-Za-z0-9_-]{22,88}={0,2}")
 """A group's id in base64 whose + and / are - and _."""
 
-READABLE = "I can read text, pictures and files, and this is something else."
 _MENTION = "\ufffc"
 """What stands in the text where somebody is mentioned."""
-
-
-class Malformed(ValueError):
-    """An envelope of a shape that is not documented."""
 
 
 @dataclass(slots=True)

@@ -29,8 +29,9 @@ from clew.transport import (
     Unknown,
 )
 from clew_transports.pace import kept_up
+from clew_transports.reading import Malformed
 from clew_transports.settings import Groups, Section
-from clew_transports.signal.envelopes import NUMBER, Malformed, Reader, receiver
+from clew_transports.signal.envelopes import NUMBER, Reader, receiver
 from clew_transports.signal.rpc import ANSWER_S, Fault, Rpc, Unanswered, Unreached
 from clew_transports.signal.styles import LIMIT, rendered, size
 from clew_transports.text import parts

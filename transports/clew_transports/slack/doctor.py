@@ -4,9 +4,10 @@ import time
 
 from clew.plugins import Fault
 from clew_transports.calls import Unanswered, Unreached
+from clew_transports.reading import Malformed
 from clew_transports.signature import WINDOW_S
 from clew_transports.slack.api import ACCOUNT, Api, Refusal
-from clew_transports.slack.events import Bot, Malformed
+from clew_transports.slack.events import Bot
 from clew_transports.slack.settings import Settings, secret
 
 PAGE = "https://api.slack.com/apps"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.reading import Malformed
 from clew_transports.settings import Groups
 from clew_transports.slack.mrkdwn import words
 from clew_transports.slack.place import Place, order
@@ -31,10 +32,6 @@ _CHANNEL = re.compile(r"[CDG][A-Z0-9]{1,30}", re.ASCII)
 _USER = re.compile(r"[UW][A-Z0-9]{1,30}", re.ASCII)
 _SOMEBODY = re.compile(r"<@([UW][A-Z0-9]{1,30})(?:\|[^<>]*)?>", re.ASCII)
 _MASSES = re.compile(r"<!(?:channel|here|everyone|group|subteam\^)", re.ASCII)
-
-
-class Malformed(ValueError):
-    """What is none of the documented shape."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import structlog
 
 from clew.transport import Host, Inbound
 from clew_transports.calls import Unanswered, Unreached
+from clew_transports.reading import Malformed
 from clew_transports.slack.api import Api, Refusal
-from clew_transports.slack.events import Malformed, Reader, of_payload, people_in
+from clew_transports.slack.events import Reader, of_payload, people_in
 from clew_transports.slack.history import missed
 from clew_transports.slack.people import Names
 from clew_transports.slack.place import Place, order

@@ -26,10 +26,11 @@ from clew.transport import (
 )
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.pace import Pauses
+from clew_transports.reading import Malformed
 from clew_transports.slack.api import ACCOUNT, DELETE, GONE, HALF_DONE, LATER, POST, UPDATE, Api, Refusal
 from clew_transports.slack.callbacks import Callbacks
 from clew_transports.slack.doctor import REQUIRED, examine, why
-from clew_transports.slack.events import Bot, Malformed, Reader
+from clew_transports.slack.events import Bot, Reader
 from clew_transports.slack.history import patient
 from clew_transports.slack.inlet import Inlet
 from clew_transports.slack.mrkdwn import LIMIT, rendered, size

@@ -10,14 +10,11 @@ from typing import Any
 from yarl import URL
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.reading import Malformed
 
 MAX_MEDIA = 10
 """Files that one message holds at most."""
 _PORTS = {"https": 443, "http": 80}
-
-
-class Malformed(ValueError):
-    """What is no message of Twilio's."""
 
 
 def signature(token: str, url: str, fields: Collection[tuple[str, str]]) -> str:

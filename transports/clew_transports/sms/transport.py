@@ -37,8 +37,9 @@ from clew_transports.calls import ANSWER_S, Answer, Calls, Unanswered, Unreached
 from clew_transports.incoming import Answered, body
 from clew_transports.markup import plain, read
 from clew_transports.pace import kept_up
+from clew_transports.reading import Malformed
 from clew_transports.settings import BaseUrl, Section
-from clew_transports.sms.messages import Malformed, is_sent, is_signed, media, next_page, of_list, of_post
+from clew_transports.sms.messages import is_sent, is_signed, media, next_page, of_list, of_post
 from clew_transports.text import parts
 
 LIMIT = 1600

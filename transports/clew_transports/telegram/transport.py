@@ -32,10 +32,11 @@ from clew.transport import (
 )
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.pace import Pauses
+from clew_transports.reading import Malformed
 from clew_transports.settings import BaseUrl, Groups, Section
 from clew_transports.telegram.api import Api, Refusal
 from clew_transports.telegram.html import LIMIT, rendered, size, visible
-from clew_transports.telegram.updates import CHAT, PRESSED, Bot, Malformed, Place, Reader
+from clew_transports.telegram.updates import CHAT, PRESSED, Bot, Place, Reader
 from clew_transports.text import parts
 
 POLL_S = 50.0

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.reading import READABLE, Malformed
 from clew_transports.settings import Groups
 
 PRESSED = "pressed"
@@ -17,7 +18,6 @@ CHAT = "chat"
 MAX_MOVED = 1000
 """Groups that became supergroups, of which clew remembers where they were before."""
 
-READABLE = "I can read text, pictures and files, and this is something else."
 _UNREADABLE = ("sticker", "location", "contact", "poll", "venue", "dice", "game", "story", "checklist", "paid_media", "giveaway")
 _FILES = {
     "document": "application/octet-stream",
@@ -31,10 +31,6 @@ _FILES = {
 
 _ENDINGS = {"audio": ".mp3", "voice": ".ogg", "video": ".mp4", "video_note": ".mp4", "animation": ".mp4"}
 """Of the names of those that have none."""
-
-
-class Malformed(ValueError):
-    """An update that is none of the documented shape."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,13 @@ from collections.abc import Set
 from typing import Any
 
 from clew.transport import Address, Inbound
+from clew_transports.reading import Malformed
 from clew_transports.webhook.origin import Origin, origin
 
 MAX_NAME_CHARS = 200
 """The longest `id`, `chat` and `sender`."""
 
 REPLY_URL = "reply_url"
-
-
-class Malformed(ValueError):
-    """A body that is no message. The text is what the sender is told."""
 
 
 def read(body: bytes, transport: str, allowed: Set[Origin]) -> Inbound:

@@ -32,10 +32,11 @@ from clew.transport import (
 from clew_transports.calls import ANSWER_S, Calls, Unanswered, Unreached
 from clew_transports.incoming import Answered, body
 from clew_transports.mqtt import payload as mqtt_payload
+from clew_transports.reading import Malformed
 from clew_transports.settings import Section
 from clew_transports.signature import Forged
 from clew_transports.text import parts
-from clew_transports.webhook.message import REPLY_URL, Malformed, read
+from clew_transports.webhook.message import REPLY_URL, read
 from clew_transports.webhook.origin import Origin, origin, origins
 from clew_transports.webhook.signature import CLEW
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.reading import READABLE
 
-READABLE = "I can read text, pictures and files, and this is something else."
 _FILES = {
     "image": "image/jpeg",
     "document": "application/octet-stream",
