@@ -515,11 +515,11 @@ async def test_the_console_is_read_and_used_by_keyboard(
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text))
         await page.get_by_role("link", name="Console").click()
-        await looked_at(page, tmp_path / "overview.png", width)
+        await looked_at(page, "Overview", tmp_path / "overview.png", width)
         await expect(page.get_by_role("heading", name="Health ready")).to_be_visible()
 
         await page.get_by_role("link", name="Schedule").click()
-        await looked_at(page, tmp_path / "schedule.png", width)
+        await looked_at(page, "Schedule", tmp_path / "schedule.png", width)
         await page.keyboard.press("Tab")
         await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
         await page.keyboard.press("Enter")
@@ -534,15 +534,16 @@ async def test_the_console_is_read_and_used_by_keyboard(
         await page.go_back()
         await page.reload()
         await expect(page.locator(".runs li")).to_contain_text("done")
-        await looked_at(page, tmp_path / "job.png", width)
+        await looked_at(page, "morning on", tmp_path / "job.png", width)
         assert await page.evaluate("window.hacked") is None
         assert complaints == []
         await context.close()
 
 
-async def looked_at(page: Page, picture: Path, width: int) -> None:
+async def looked_at(page: Page, title: str, picture: Path, width: int) -> None:
     """That a page of the console fits its screen and can be read; its picture is kept."""
-    await expect(page.locator(".console h1")).to_be_visible()
+    await expect(page.get_by_role("heading", level=1, name=title)).to_be_visible()
+    await page.wait_for_load_state()  # words are there before their styles are
     assert await page.evaluate("document.documentElement.scrollWidth") == width
     assert await page.evaluate(FAINT) == []
     small = "all => all.filter(each => each.getBoundingClientRect().height < 24).map(each => each.outerHTML)"
