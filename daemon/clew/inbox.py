@@ -33,6 +33,10 @@ OPEN_REQUESTS = 100
 """Access requests that may be open at once; strangers beyond it get no answer."""
 
 MOST_FILES, LONGEST_NAME = 32, 200
+LARGEST = 2**62
+"""Bytes; what is told of a size can be anything."""
+LAST_MOMENT = 253_402_300_800.0
+"""Seconds since the epoch at which the year 10000 begins, where the calendar ends."""
 """Files of one message, and characters of a file's name."""
 WAITING_LINES = 500
 """Lines of a group that may wait for a turn of it to end, where they are kept; those beyond it are not."""
@@ -279,19 +283,39 @@ class Door:
 
 
 def _cleaned(item: Inbound) -> Inbound:
-    """Control characters and lone surrogates are taken out at the door, of every word that is stored."""
+    """Control characters and lone surrogates are taken out at the door, of every word that is stored; times are times."""
+    address = item.address
     return replace(
         item,
         text=clean(item.text),
+        sender=clean(item.sender),
         sender_name=" ".join(clean(item.sender_name).split())[:200],
+        address=replace(address, chat=clean(address.chat), thread=address.thread and clean(address.thread)),
         client_id=clean(item.client_id),
         external_id=clean(item.external_id),
+        edits=clean(item.edits),
+        reply_to=item.reply_to and clean(item.reply_to),
+        refused=clean(item.refused),
+        sent_at=_time(item.sent_at),
+        expires_at=_time(item.expires_at),
         attachments=tuple(map(named, item.attachments)),
+        context={clean(key): clean(value) for key, value in item.context.items()},
     )
+
+
+def _time(stated: float | None) -> float | None:
+    """Seconds since the epoch; None for what is no moment of the calendar."""
+    return stated if stated is not None and 0.0 <= stated < LAST_MOMENT else None
 
 
 def named(file: Attachment) -> Attachment:
     """A file by a name in one line, without a path, and a type that is one."""
     name = " ".join(clean(file.name).replace("\\", "/").rpartition("/")[2].split())[:LONGEST_NAME]
     mime = file.mime.partition(";")[0].strip().lower()
-    return replace(file, name=name or "file", mime=mime if _TYPE.fullmatch(mime) else UNKNOWN, size=max(file.size, 0))
+    return replace(
+        file,
+        name=name or "file",
+        mime=mime if _TYPE.fullmatch(mime) else UNKNOWN,
+        size=min(max(file.size, 0), LARGEST),
+        ref=clean(file.ref),
+    )

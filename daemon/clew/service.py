@@ -31,6 +31,7 @@ from clew.bus import Bus
 from clew.clock import Time, new_id
 from clew.compactor import Compactor
 from clew.config import Config
+from clew.context.redact import redact
 from clew.delivery import Delivering
 from clew.dispatcher import Dispatcher, Work
 from clew.documents.reading import Reader
@@ -382,6 +383,7 @@ class Service:
         return tuple(running.transport.parts(text)), running.transport.capabilities.instant
 
     def _report(self, name: str, up: bool, detail: str) -> None:
+        detail = redact(detail, known=self.config.secrets())  # a platform may say back what it was sent
         running = self.transports.get(name)
         if running is None:
             return  # it was let go

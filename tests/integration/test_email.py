@@ -23,6 +23,11 @@ from tests.integration.webhook_harness import until
 pytestmark = pytest.mark.asyncio
 
 ADA = "ada@example.net"
+FORGED = (
+    "mx.example.org; spf=pass smtp.mailfrom=dmarc=pass/header.from=example.net@evil.com; dkim=none; "
+    "dmarc=fail (p=reject) header.from=example.net"
+)
+"""What a mail server says of a mail whose sender has chosen a strange address to send it from."""
 
 
 @pytest.fixture
@@ -131,6 +136,8 @@ async def test_a_folder_that_was_made_anew_is_read_from_where_clew_began(servers
         {"Precedence": "bulk"},
         {"List_Id": "<news.example.net>"},
         {"Return_Path": "<>"},
+        {"Authentication_Results": FORGED},
+        {"From": "ada@example.net, x@evil.com"},
         {"From": "no-reply@example.net"},
         {"From": OWN},
         {"From": "nobody"},

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import aiomqtt
 import pytest
+from pydantic import SecretStr
 
 from clew.transport import Preview, Refused, Retry, Typing, Unknown
-from clew_transports.mqtt.transport import MqttTransport
+from clew_transports.mqtt.transport import MqttTransport, Settings, plugin
 from tests.integration.mqtt_harness import (
     DEADLINE_S,
     Disk,
@@ -524,3 +525,12 @@ async def test_tls_checks_the_brokers_certificate(tmp_path: Path, free_port: int
             await inbox.until(lambda: bool(inbox.rows))
             await clew.send(delivery("ada", "y" * 100_000))
             assert payload(await heard(ada, on(OUT)))["text"] == "y" * 100_000
+
+
+@pytest.mark.asyncio
+async def test_the_doctor_logs_in(tmp_path: Path) -> None:
+    assert plugin.examine is not None
+    with Mosquitto(tmp_path, users={"clew": "right"}) as broker:
+        for password, expected in (("right", 0), ("wrong", 1)):
+            settings = Settings(port=broker.port, username="clew", password=SecretStr(password))
+            assert len(await plugin.examine("mqtt", settings)) == expected

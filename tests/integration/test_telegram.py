@@ -585,3 +585,11 @@ async def test_clew_doctor_shows_what_telegram_says(platform: TelegramEmulator, 
 async def test_settings_that_cannot_be_are_errors(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Settings(**settings)
+
+
+@pytest.mark.parametrize("odd", [{"date": 10**400}, {"message_id": 1e999}, {"message_thread_id": 1e999, "is_topic_message": True}])
+async def test_numbers_without_end_are_passed_over(platform: TelegramEmulator, odd: dict[str, Any]) -> None:
+    async with connected(platform) as (_, inbox):
+        platform.say("odd", **odd)
+        platform.say("hello")
+        await inbox.until(lambda: inbox.texts == ["hello"])

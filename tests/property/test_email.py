@@ -2,12 +2,13 @@
 
 import contextlib
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clew.transport import Inbound
 from clew_transports.email import replies
-from clew_transports.email.messages import Reader, Trust, new_words, without_tags
+from clew_transports.email.messages import Reader, Trust, new_words, vouches, without_tags
 from clew_transports.reading import Malformed
 
 READER = Reader("email", "clew@example.org", Trust(anybody=True))
@@ -47,3 +48,41 @@ def test_a_reply_is_one_mail_whatever_is_in_it(subject: str, text: str, number: 
         mail = replies.mail(text, own="c@d.e", reply_to="c@d.e", to="a@b.c", number="<n@d.e>", context=context, ts=1.0)
         assert mail.as_bytes().count(b"\nTo: ") == 1
         assert mail["Bcc"] is None
+
+
+RESULTS = [
+    ("mx.example.org; dmarc=pass header.from=example.net", True),
+    ("mx.example.org 1; spf=pass smtp.mailfrom=x; dmarc=pass (p=none (dis=none)) header.from=example.net", True),
+    ('mx.example.org; dmarc = pass reason="good; really" header.from=EXAMPLE.net', True),
+    ("mx.example.org; dmarc=fail header.from=example.net", False),
+    ("mx.example.org; dmarc=pass header.from=example.net.evil.com", False),
+    ("mx.example.org; dmarc=pass header.from=example.net-evil.com", False),
+    ("mx.example.org; dmarc=pass header.from=evil.com", False),
+    ("mx.example.org; dmarc=pass", False),
+    ("mx.evil.org; dmarc=pass header.from=example.net", False),
+    ("mx.example.org.evil.org; dmarc=pass header.from=example.net", False),
+    ("mx.example.org; spf=pass smtp.mailfrom=dmarc=pass/header.from=example.net@evil.com; dmarc=fail header.from=example.net", False),
+    ('mx.example.org; spf=pass smtp.mailfrom="; dmarc=pass header.from=example.net"@evil.com; dmarc=fail header.from=evil.com', False),
+    ("mx.example.org; spf=pass smtp.helo=dmarc=pass-header.from=example.net", False),
+    ("mx.example.org; spf=none (a (x) dmarc=pass header.from=example.net)", False),
+    ("mx.example.org; spf=none (a (x) ; dmarc=pass header.from=example.net)", False),
+    ("mx.example.org; dmarc=pass header.from=evil.com header.from=example.net", False),
+    ("mx.example.org; dmarc=fail header.from=example.net; dmarc=pass header.from=example.net", False),
+]
+
+
+@pytest.mark.parametrize(("results", "expected"), RESULTS)
+def test_only_the_own_server_and_the_whole_word_vouch(results: str, expected: bool) -> None:  # P46, BO-101
+    assert vouches(results, "mx.example.org", "example.net") is expected
+
+
+@given(
+    st.lists(st.sampled_from(["a", " ", '"', "\\", "(", ")", ";", "=", "; dmarc=pass", " header.from=example.net"]), max_size=12).map(
+        "".join
+    )
+)
+def test_what_a_sender_chose_vouches_for_nothing(chosen: str) -> None:  # P46, BO-101
+    quoted = chosen.replace("\\", "\\\\").replace('"', '\\"')
+    assert not vouches(
+        f'mx.example.org; spf=pass smtp.mailfrom="{quoted}"; dmarc=fail header.from=example.net', "mx.example.org", "example.net"
+    )

@@ -26,6 +26,7 @@ from clew.cli.options import NO_FILE, asynchronous, config_option, json_option, 
 from clew.cli.output import harmless
 from clew.cli.reading import reading, store_path
 from clew.config import Config, ProviderSection, TransportSection, find_config
+from clew.context.redact import redact
 from clew.errors import ClewError
 from clew.plugins import Fault
 
@@ -38,6 +39,8 @@ NO_SPACE = 64 * 2**20
 BUILT = 1_767_225_600
 """2026-01-01, UTC: a clock that is before this is wrong."""
 PROBE_TIMEOUT = 5.0
+EXAMINED_S = 60.0
+"""Seconds that a transport may take to look at its account."""
 TRANSCRIBER_TIMEOUT = 60.0
 """Seconds for half a second of silence: a program loads its model first."""
 ANSWERS, REFUSES, SILENT = "answers", "refuses the key", "does not answer"
@@ -321,10 +324,14 @@ async def transports(config: Config) -> Finding:
     silent = [f"{name} at {host}:{port}" for name, (host, port) in places if not await _accepts(host, port)]
     if silent:
         return Finding(
-            "problem", f"nobody answers: {', '.join(silent)}", "systemctl status mosquitto, or correct the host and port in the config"
+            "problem",
+            f"nobody answers: {', '.join(silent)}",
+            "start it there, or correct host and port in the config",
         )
-    if faults := [(each.name, fault) for each in enabled for fault in await _faults(each)]:
-        text = "; ".join(f"{name}: {fault.text}" for name, fault in faults)
+    found = await asyncio.gather(*map(_faults, enabled))
+    if faults := [(each.name, fault) for each, some in zip(enabled, found, strict=True) for fault in some]:
+        # A platform may say back what it was sent.
+        text = redact("; ".join(f"{name}: {fault.text}" for name, fault in faults), known=config.secrets())
         level: Level = "problem" if any(fault.serious for _, fault in faults) else "warning"
         return Finding(level, text, "; ".join(fault.command for _, fault in faults))
     return Finding("ok", f"enabled: {', '.join(each.name for each in enabled) or 'none'}")
@@ -335,7 +342,13 @@ async def _faults(section: TransportSection) -> Sequence[Fault]:
     from clew.plugins import registry
 
     examine = registry("clew.transports")[section.kind].examine
-    return await examine(section.name, section.settings) if examine else ()
+    if examine is None:
+        return ()
+    try:
+        async with asyncio.timeout(EXAMINED_S):
+            return await examine(section.name, section.settings)
+    except TimeoutError:
+        return (Fault(f"the platform has not answered everything within {EXAMINED_S:.0f} s", f"check transports.{section.name}"),)
 
 
 def _place(section: TransportSection) -> tuple[str, int] | None:

@@ -9,7 +9,7 @@ from email.errors import MessageError
 from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import default
-from email.utils import getaddresses, parseaddr
+from email.utils import getaddresses
 from html.parser import HTMLParser
 
 from clew.transport import Address, Attachment, Inbound
@@ -71,8 +71,11 @@ class Reader:
             raise Malformed(f"a mail that cannot be read ({type(error).__name__})") from None
 
     def _read(self, mail: EmailMessage, raw: bytes, ref: str, whole: bool) -> Inbound | str:
-        name, sender = parseaddr(_decoded(mail, "From"))
-        sender = sender.lower()
+        # Of two senders the mail server has vouched for one, and nobody knows for which.
+        senders = getaddresses([_decoded(mail, "From")])
+        if len(senders) != 1 or len(_all(mail, "From")) != 1:
+            return "no sender, or several"
+        name, sender = senders[0][0], senders[0][1].lower()
         if not _ADDRESS.fullmatch(sender):
             return "no sender"
         if why := self._robot(mail, sender):
@@ -121,12 +124,44 @@ class Reader:
             if any(hmac.compare_digest(address.lower().encode("utf-8", "replace"), secret) for _, address in getaddresses(stated)):
                 return True
         results = _all(mail, "Authentication-Results")
-        if not (self.trust.authserv_id and results):
-            return False
-        server, _, verdicts = re.sub(r"\s+", " ", re.sub(r"\([^()]*\)", "", results[0])).partition(";")
-        domain = sender.rpartition("@")[2]
-        passed = re.search(rf"\bdmarc=pass\b[^;]*\bheader\.from=<?(?:[^;\s@]*@)?{re.escape(domain)}\b", verdicts, re.IGNORECASE)
-        return server.split()[:1] == [self.trust.authserv_id] and passed is not None
+        return bool(self.trust.authserv_id and results) and vouches(results[0], self.trust.authserv_id, sender.rpartition("@")[2])
+
+
+def vouches(results: str, server: str, domain: str) -> bool:
+    """Whether an Authentication-Results header (RFC 8601) is of `server` and says that DMARC passed for mails from `domain`.
+
+    Much of what stands in it was chosen by whoever sent the mail: only the result of the method dmarc itself counts, and only a whole
+    property of it.
+    """
+    first, *methods = (part.split() for part in _without_comments(results).split(";"))
+    if not first or first[0].lower() != server.lower():
+        return False
+    verdicts = [each for each in methods if each and each[0].lower().partition("=")[0].partition("/")[0] == "dmarc"]
+    if len(verdicts) != 1 or verdicts[0][0].lower().partition("=")[2] != "pass":
+        return False
+    stated = [each.lower().removeprefix("header.from=") for each in verdicts[0] if each.lower().startswith("header.from=")]
+    return stated == [domain]
+
+
+def _without_comments(text: str) -> str:
+    """A structured header without its comments, which may be nested, and with an X for each quoted string."""
+    kept, depth, quoted, escaped = [], 0, False, False
+    for letter in " ".join(text.split()):
+        if escaped:
+            escaped = False
+        elif letter == "\\" and (quoted or depth):
+            escaped = True
+        elif letter == '"' and not depth:
+            quoted = not quoted
+            kept.append("X" if quoted else "")
+        elif letter == "(" and not quoted:
+            depth += 1
+        elif letter == ")" and depth and not quoted:
+            depth -= 1
+            kept.append(" ")
+        elif not quoted and not depth:
+            kept.append(letter)
+    return re.sub(r"\s*=\s*", "=", "".join(kept))
 
 
 def text_of(mail: EmailMessage) -> str:

@@ -217,6 +217,9 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
         faults.append(Fault(str(error), f"check transports.{name}.imap_host, username and password"))
     if why := await asyncio.to_thread(smtp.check, outward):
         faults.append(Fault(why, f"check transports.{name}.smtp_host, smtp_tls and password"))
+    for host, open_ in ((settings.imap_host, not settings.imap_tls), (settings.smtp_host, settings.smtp_tls == "none")):
+        if open_ and host not in ("localhost", "127.0.0.1", "::1"):
+            faults.append(Fault(f"words and password go to {host} for everybody to read", f"turn TLS on in transports.{name}"))
     if settings.trust_from:
         faults.append(Fault("trust_from is on: whoever writes somebody's address into From is that person", "use authserv_id", False))
     elif not (settings.authserv_id or settings.token):

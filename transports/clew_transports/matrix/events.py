@@ -131,8 +131,12 @@ def is_room(room: str) -> bool:
     return _ROOM.fullmatch(room) is not None and len(room.encode()) <= MAX_ID
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+"""Half a letter, which no id can hold, and nothing can store."""
+
+
 def is_event(event: str) -> bool:
-    return _EVENT.fullmatch(event) is not None and len(event.encode()) <= MAX_ID
+    return _EVENT.fullmatch(event) is not None and len(event.encode("utf-8", "replace")) <= MAX_ID and not _SURROGATE.search(event)
 
 
 def membership(event: Any, user: str) -> tuple[str, str]:

@@ -87,6 +87,24 @@ class Broker:
     keepalive: float = 30.0
 
 
+async def refusal(broker: Broker) -> str:
+    """Why the broker does not let this account in, for nothing but a look; empty where it does."""
+    client = aiomqtt.Client(
+        broker.host,
+        broker.port,
+        username=broker.username,
+        password=broker.password,
+        protocol=aiomqtt.ProtocolVersion.V5,
+        tls_context=ssl.create_default_context() if broker.tls else None,
+        timeout=TIMEOUT_S,
+    )
+    try:
+        async with client:
+            return ""
+    except (aiomqtt.MqttError, OSError) as error:
+        return f"the broker refused the connection: {str(error)[:200] or type(error).__name__}"
+
+
 class Connection(aiomqtt.Client):
     """Use as an async context manager, once: a new object for each connection.
 

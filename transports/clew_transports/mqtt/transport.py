@@ -15,7 +15,7 @@ from paho.mqtt.properties import Properties
 from pydantic import Field, SecretStr, model_validator
 
 from clew.config import Duration
-from clew.plugins import Plugin
+from clew.plugins import Fault, Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -34,7 +34,17 @@ from clew.transport import (
     Unknown,
 )
 from clew_transports.mqtt import payload as mqtt_payload
-from clew_transports.mqtt.connection import LASTING, PASSING, SECOND_CLEW, Broker, Connection, Disconnected, NotAccepted, heed_cancellation
+from clew_transports.mqtt.connection import (
+    LASTING,
+    PASSING,
+    SECOND_CLEW,
+    Broker,
+    Connection,
+    Disconnected,
+    NotAccepted,
+    heed_cancellation,
+    refusal,
+)
 from clew_transports.mqtt.payload import NAME, Ignored, Packet, Topics
 from clew_transports.mqtt.redelivery import Unnamed
 from clew_transports.settings import Section
@@ -87,16 +97,7 @@ class MqttTransport:
     def __init__(self, name: str, settings: Settings, *, first_pause: float = 1.0) -> None:
         self._name = name
         self._topics = Topics(settings.bot)
-        self._broker = Broker(
-            host=settings.host,
-            port=settings.port,
-            client_id=f"clew-{settings.bot}",
-            status=self._topics.status,
-            username=settings.username,
-            password=settings.password.get_secret_value() if settings.password else None,
-            tls=settings.tls,
-            keepalive=settings.keepalive,
-        )
+        self._broker = _broker(settings, self._topics.status)
         self._first_pause = first_pause
         self._connection: Connection | None = None
         self._unnamed = Unnamed(lambda: secrets.token_hex(8))
@@ -256,8 +257,27 @@ def _reply_properties(correlation: bytes | None) -> Properties:
     return properties
 
 
+def _broker(settings: Settings, status: str) -> Broker:
+    return Broker(
+        host=settings.host,
+        port=settings.port,
+        client_id=f"clew-{settings.bot}",
+        status=status,
+        username=settings.username,
+        password=settings.password.get_secret_value() if settings.password else None,
+        tls=settings.tls,
+        keepalive=settings.keepalive,
+    )
+
+
+async def _examine(name: str, settings: Settings) -> list[Fault]:
+    """For `clew doctor`: whether the broker lets clew in."""
+    why = await refusal(_broker(settings, ""))
+    return [Fault(why, f"check transports.{name}: host, port, username and password")] if why else []
+
+
 def _build(name: str, settings: Settings) -> MqttTransport:
     return MqttTransport(name, settings)
 
 
-plugin = Plugin("mqtt", Settings, _build)
+plugin = Plugin("mqtt", Settings, _build, _examine)

@@ -31,7 +31,7 @@ def read(found: dict[str, Any], name: str, topics: Container[str]) -> Inbound | 
     A message with the sequence id of an earlier one takes its place: that is an edit. ntfy tells deletions the same way.
     """
     kind, topic = found["event"], found.get("topic")
-    if kind not in ("message", "message_delete") or topic not in topics:
+    if kind not in ("message", "message_delete") or not isinstance(topic, str) or topic not in topics:
         return None
     try:
         number, first = str(found["id"]), str(found.get("sequence_id") or found["id"])

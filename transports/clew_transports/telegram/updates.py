@@ -46,7 +46,7 @@ class Bot:
         """From getMe. Raises Malformed."""
         try:
             return cls(int(user["id"]), str(user["username"]), bool(user.get("can_read_all_group_messages")))
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise Malformed("Telegram's answer to getMe is none") from None
 
 
@@ -67,7 +67,7 @@ class Place:
         try:
             bot, following, moved = json.loads(cursor or "")
             return cls(int(bot), None if following is None else int(following), {str(new): str(old) for new, old in moved.items()})
-        except (ValueError, TypeError, AttributeError):
+        except (ValueError, TypeError, AttributeError, OverflowError):
             return cls()
 
     def __str__(self) -> str:
@@ -115,7 +115,7 @@ class Reader:
             if "migrate_from_chat_id" in message:
                 return None, place.with_move(int(message["migrate_from_chat_id"]), chat)
             return self._message(message, place, f"e{following - 1}" if edited else ""), place
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             raise Malformed("an update of a shape that is not documented") from None
 
     def _reaction(self, reacted: Mapping[str, Any], place: Place, update: int) -> Inbound | None:
