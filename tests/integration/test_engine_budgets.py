@@ -1,5 +1,6 @@
 """Upper bounds: what compactions may take in a day, what tools and their results may take of a window, and who is told."""
 
+import itertools
 import json
 import re
 import sqlite3
@@ -68,8 +69,9 @@ async def test_without_tokens_left_a_full_window_is_cut_to_an_extract(tmp_path: 
         world.compression(trigger_messages=1000, daily_tokens=0)
         async with world.running():
             await world.seed(user("Never deploy on Fridays, and the host is db-7.example.org."), *exchanges(3))
+            times = itertools.count()
             while not await compactions(world):
-                assert await world.desk.ask(f"more {LONG * 2}") == "short"
+                assert await world.desk.ask(f"more {next(times)} {LONG * 2}") == "short"
             assert not world.summaries
             assert await compactions(world) == ["limit"]
 

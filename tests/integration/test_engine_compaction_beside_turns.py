@@ -1,6 +1,7 @@
 """Compactions that come from beside a turn, and what a full window does when nobody can summarise."""
 
 import asyncio
+import itertools
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -107,11 +108,12 @@ async def test_after_three_failures_a_full_window_is_cut_to_an_extract_without_a
     async with engine(tmp_path, lambda body: say(f"ok {LONG}"), summary=lambda body: REFUSED, window=8192) as world, world.running():
         await world.seed(*[user(f"part {n}: {LONG}") if n % 2 else assistant(f"part {n}: {LONG}") for n in range(1, 50)])
         with capture_logs() as logs:
+            times = itertools.count()
             while len(world.summaries) < 3:
-                assert "ok" in await world.desk.ask(f"more {LONG * 4}")
+                assert "ok" in await world.desk.ask(f"more {next(times)} {LONG * 4}")
             before = len(await world.store.compactions(await world.session()))
             for _ in range(16):
-                assert "ok" in await world.desk.ask(f"more {LONG * 4}")
+                assert "ok" in await world.desk.ask(f"more {next(times)} {LONG * 4}")
         assert len(world.summaries) == 3
         assert len(await world.store.compactions(await world.session())) > before
         assert not [line for line in logs if line["event"] == "turn.failed"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -147,8 +148,9 @@ async def test_killed_in_a_call_the_turn_goes_on_and_the_server_comes_back(tmp_p
             if way == "http":
                 await stack.enter_async_context(http(tmp_path, port))
             async with asyncio.timeout(DEADLINE_S):
+                times = itertools.count()
                 while "add 1 1" not in calls(tmp_path):
-                    assert await world.desk.ask("add") == "done"
+                    assert await world.desk.ask(f"add, for the {next(times)}. time") == "done"
             assert "the sum is 2" in results(world.replies[-1])[-1][1]
             assert offered(world.replies[-1]) == offered(world.replies[0]), "a crash changes nothing of the prompt"
 
