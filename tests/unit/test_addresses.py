@@ -9,6 +9,7 @@ from clew_transports.matrix.transport import MatrixTransport
 from clew_transports.mqtt.transport import MqttTransport
 from clew_transports.slack.transport import SlackTransport
 from clew_transports.telegram.transport import TelegramTransport
+from clew_transports.webhook.transport import WebhookTransport
 
 _CAN: dict[str, Capabilities] = {
     "matrix": MatrixTransport.capabilities,
@@ -16,6 +17,7 @@ _CAN: dict[str, Capabilities] = {
     "mqtt": MqttTransport.capabilities,
     "telegram": TelegramTransport.capabilities,
     "slack": SlackTransport.capabilities,
+    "webhook": WebhookTransport.capabilities,
     "web": LookIn.capabilities,
     "terminal": LookIn.capabilities,
     "other": Capabilities(),
@@ -30,6 +32,7 @@ def unreachable(text: str) -> str:
 @pytest.mark.parametrize(
     "text",
     [
+        "webhook:ada",
         "mqtt:#",
         "mqtt:+/x",
         "mqtt:ada/../../x",

@@ -25,7 +25,7 @@ from clew.cli.client import running
 from clew.cli.options import NO_FILE, asynchronous, config_option, json_option, settings
 from clew.cli.output import harmless
 from clew.cli.reading import reading, store_path
-from clew.config import Config, ProviderSection, TransportSection, find_config
+from clew.config import Config, Job, ProviderSection, TransportSection, find_config
 from clew.context.redact import redact
 from clew.errors import ClewError
 from clew.plugins import Fault
@@ -365,6 +365,25 @@ async def _accepts(host: str, port: int) -> bool:
         return False
     writer.close()
     return True
+
+
+@check("schedule")
+async def schedule(config: Config) -> Finding:
+    """Whether the replies of the config's jobs can be sent where they are to go."""
+    wrong = [f"{job.name}: nothing can be sent to {job.deliver_to}: {why}" for job in config.schedule if (why := _unreachable(config, job))]
+    if wrong:
+        return Finding("problem", "; ".join(wrong), "correct deliver_to in the config's schedule")
+    return Finding("ok", f"{len(config.schedule)} jobs in the config")
+
+
+def _unreachable(config: Config, job: Job) -> str:
+    from clew.plugins import registry
+    from clew.transport import Address
+
+    to = Address.parse(str(job.deliver_to))
+    section = config.transports[to.transport]
+    built = registry("clew.transports")[section.kind].build(section.name, section.settings)
+    return str(built.capabilities.unreachable(to))
 
 
 @check("daemon")

@@ -65,13 +65,18 @@ class Settings(Section):
     reply_hosts: Annotated[tuple[Annotated[str, AfterValidator(_is_entry)], ...], Field(max_length=1000)] = ()
 
 
+def unreachable(to: Address) -> str:
+    """Why nothing can be sent to `to` of its own accord."""
+    return "a webhook answers where a message asks for it, and can be sent nothing else"
+
+
 class WebhookTransport:
     """`name` is the section's name in the config, the path below `/webhooks/` and the first part of its addresses.
 
     clock: seconds since the epoch. answer_s: seconds that a receiver of replies has to answer.
     """
 
-    capabilities = Capabilities(limit=PART_BYTES, unit="bytes", markup="markdown", idempotent_send=True)
+    capabilities = Capabilities(limit=PART_BYTES, unit="bytes", markup="markdown", idempotent_send=True, unreachable=unreachable)
 
     def __init__(self, name: str, settings: Settings, *, clock: Callable[[], float] = time.time, answer_s: float = ANSWER_S) -> None:
         self._name = name
