@@ -38,7 +38,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy daemon transports tests docs/examples/clew-folder
 
-e2e: $(STAMP)
+e2e: $(STAMP) $(SYNAPSE)
 	@$(call installed,mosquitto,mosquitto)
 	@$(call installed,chromium,chromium)
 	@$(call installed,tmux,tmux)

@@ -95,6 +95,9 @@ async def test_killed_on_the_way_each_message_is_answered_once(homeserver: Synap
             await answered(hers, room, "the first", clew.id)
             said = ["the first"]
             for point, (what, done) in (PLAIN | (KEYS if encrypted else {})).items():
+                if what == "sendToDevice":  # the first reply of a process has a key of its own
+                    await daemon.kill()
+                    await daemon.start()
                 reached = asyncio.Event()
                 gateway.next[what].append(kills(daemon, reached, done=done))
                 if (what, done) == ("sync", True):  # the poll that is to bring it has to come behind the one that waits
