@@ -11,6 +11,7 @@ from clew.agent import Agent, replies
 from clew.asking import Plan
 from clew.bus import LiveEvent, Replied
 from clew.clock import Time
+from clew.commands.command import Rooms
 from clew.errors import NotFound, StoreError, UsageError
 from clew.running import Runs
 from clew.stopping import Stop, Stopped
@@ -48,7 +49,7 @@ class Work:
 
     agent: Agent
     runs: Runs
-    rooms: commands.Rooms
+    rooms: Rooms
     merging: frozenset[str]
     turns_at_once: int
 

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from clew import __version__, commands, data_dir
+from clew import __version__, data_dir
 from clew.agent import Agent
 from clew.asking import Asking
 from clew.assembly import (
@@ -29,6 +29,7 @@ from clew.attaching import Attaching, Means
 from clew.boundaries import Boundaries
 from clew.bus import Bus
 from clew.clock import Time, new_id
+from clew.commands.command import Rooms
 from clew.compactor import Compactor
 from clew.config import Config
 from clew.context.redact import redact
@@ -216,7 +217,7 @@ class Service:
 
     def _work(self) -> Work:
         """What new turns are run with."""
-        rooms = commands.Rooms(self.store, self.compactor, self.threads, self.providers, self.caller, self.zone, self.meaning)
+        rooms = Rooms(self.store, self.compactor, self.threads, self.providers, self.caller, self.zone, self.meaning)
         merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
         return Work(self.agent, self.runs, rooms, merging, self.config.limits.turns_at_once)
 

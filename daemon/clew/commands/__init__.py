@@ -1,0 +1,52 @@
+"""The commands people write in a chat: one table, one function each."""
+
+from clew import jobs_command
+from clew.commands import compacting, recalling, remembering, standing, thread
+from clew.commands.command import Answer, Command, Rooms
+from clew.errors import ClewError, StoreError
+from clew.store import Claim
+
+
+async def answer(rooms: Rooms, claim: Claim) -> Answer:
+    """Run the command of a claim. Raises Stopped."""
+    word, *rest = claim.items[0].text.split(maxsplit=1)
+    command = COMMANDS.get(word.lower())
+    if command is None or command.run is None:
+        return Answer(f"I do not know {word}. /help lists what I do know.")
+    if claim.person is None or claim.person.role not in command.roles:
+        return Answer(f"{word} is not for you here.")
+    try:
+        return await command.run(rooms, claim, rest[0].strip() if rest else "")
+    except StoreError:
+        raise
+    except ClewError as error:
+        return Answer(" ".join(filter(None, (error.message, error.hint))))
+
+
+async def _help(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    lines = [f"{command.usage} — {command.help}" for command in COMMANDS.values()]
+    return Answer("\n".join(lines))
+
+
+COMMANDS = {
+    "/help": Command("/help", "this list", _help),
+    "/new": Command("/new", "begin a new conversation; the old one stays searchable", thread.new),
+    "/status": Command("/status", "the session, its model, its window and its tokens", thread.status),
+    "/compact": Command("/compact [what to keep] [--preview]", "put older messages into the summary now", compacting.compact),
+    "/dropped": Command("/dropped", "what the newest compaction dropped and changed", compacting.dropped),
+    "/undo": Command("/undo [compaction]", "take back the last exchange, or the newest compaction", compacting.undo),
+    "/pin": Command("/pin [id]", "keep a message word for word: the one replied to, else the newest", compacting.pin),
+    "/unpin": Command("/unpin [id]", "let go of it again: the one replied to, else the one pinned last", compacting.unpin),
+    "/recall": Command(recalling.RECALL, "find what was said earlier, here and in your other conversations", recalling.recall),
+    "/why": Command("/why [id]", "what was recalled for a message, and why: the one replied to, else the newest", recalling.why),
+    "/forget": Command(
+        remembering.FORGET, "forget this conversation, or one exchange: the one named or replied to; no /undo", remembering.forget
+    ),
+    "/memory": Command(remembering.MEMORY, "what is known here beyond this conversation", remembering.memory),
+    "/jobs": Command(jobs_command.USAGE, "your jobs, and those that speak here: when each is due, and what became of it", standing.jobs),
+    "/allowed": Command(standing.ALLOWED, "the tools that may run here because somebody said always", standing.allowed),
+    "/stop": Command("/stop", "stop the reply that is being written", None),
+}
+
+CONTROL = frozenset(name for name, command in COMMANDS.items() if command.run is None)
+"""Commands that never wait in the session's lane: they are carried out when they are stored."""

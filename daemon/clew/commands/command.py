@@ -1,0 +1,71 @@
+"""What a command is, what it works with, and what it says."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from zoneinfo import ZoneInfo
+
+from clew.compactor import Compactor
+from clew.meaning import Meaning
+from clew.model_call import ModelCaller
+from clew.providers import Provider
+from clew.stopping import Stop
+from clew.store import Claim, Effect, JobEffect, PersonRole, Scope, Withdrawn
+from clew.store.notes import NoteEffect
+from clew.store.sqlite import SqliteStore
+from clew.threads import Threads
+
+LONGEST_LINE = 200
+"""Characters of an entry in an answer."""
+MOST_LINES = 20
+"""Entries of one kind in an answer."""
+QUOTED = 60
+"""Characters of a message that an answer quotes."""
+
+EVERYBODY: frozenset[PersonRole] = frozenset({"owner", "member", "guest"})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command says. new_session: the chat's next message begins a new session. effects: what takes place with the answer."""
+
+    text: str
+    new_session: bool = False
+    effects: tuple[Effect | NoteEffect | JobEffect | Withdrawn, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What commands work with. zone: of people who have none of their own. stop: set when somebody stops the one that runs."""
+
+    store: SqliteStore
+    compactor: Compactor
+    threads: Threads
+    providers: Sequence[Provider]
+    caller: ModelCaller
+    zone: str
+    meaning: Meaning | None = None
+    stop: Stop = field(default_factory=Stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command. usage: how it is written; help: one line; run: None for one that never waits; roles: who may use it."""
+
+    usage: str
+    help: str
+    run: Callable[[Rooms, Claim, str], Awaitable[Answer]] | None
+    roles: frozenset[PersonRole] = EVERYBODY
+
+
+def some(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"… and {len(lines) - MOST_LINES} more"]
+
+
+def zone_of(rooms: Rooms, claim: Claim) -> ZoneInfo:
+    return ZoneInfo((claim.direct and claim.person and claim.person.timezone) or rooms.zone)
+
+
+async def scope_of(rooms: Rooms, claim: Claim) -> Scope:
+    """What may be seen where a command is answered, but for what is in view."""
+    compaction = (await rooms.store.view(claim.session)).compaction
+    return await rooms.store.scope_for(session=(claim.session, str(claim.address), compaction.to_seq if compaction else 0))
