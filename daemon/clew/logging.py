@@ -1,10 +1,11 @@
 """Structured logs: dotted event names, JSON for machines, one redactor in front of every line."""
 
 import logging
+import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TextIO, cast
 
 import structlog
 
@@ -36,7 +37,11 @@ def setup(level: str, format: Literal["auto", "console", "json"], redact: Redact
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
         structlog.processors.UnicodeDecoder(),
     ]
-    render = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if console else structlog.processors.JSONRenderer(ensure_ascii=False)
+    render: structlog.typing.Processor = structlog.processors.JSONRenderer(ensure_ascii=False)
+    if console:
+        render = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    elif _journal_reads(sys.stderr):
+        render = _with_priority(render)
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=shared,
         processors=[
@@ -61,6 +66,27 @@ def setup(level: str, format: Literal["auto", "console", "json"], redact: Redact
         wrapper_class=structlog.make_filtering_bound_logger(root.level),
         cache_logger_on_first_use=True,
     )
+
+
+def _journal_reads(stream: TextIO) -> bool:
+    """Whether systemd's journal is at the other end: it names the device and inode of its pipe (systemd.exec(5), $JOURNAL_STREAM)."""
+    try:
+        about = os.fstat(stream.fileno())
+    except (OSError, ValueError):
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{about.st_dev}:{about.st_ino}"
+
+
+PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
+"""syslog(3)'s numbers, which the journal takes from the beginning of a line (sd-daemon(3))."""
+
+
+def _with_priority(render: structlog.typing.Processor) -> structlog.typing.Processor:
+    def process(logger: Any, name: str, event: structlog.typing.EventDict) -> str:
+        priority = PRIORITIES[event["level"]]  # before rendering takes the event apart
+        return f"<{priority}>{cast(str, render(logger, name, event))}"
+
+    return process
 
 
 def _is_ours(record: logging.LogRecord) -> bool:

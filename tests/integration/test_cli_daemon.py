@@ -390,6 +390,34 @@ def test_a_backup_is_made_beside_a_daemon_that_runs(clew: Command, tmp_path: Pat
     assert "to be kept twice" in shown.stdout
 
 
+def test_backups_in_a_folder_are_kept_in_number_and_known(clew: Command, config: Path, tmp_path: Path) -> None:
+    clew.talk("worth a backup")
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    old = ["clew-20200101T000000Z.db", "clew-20210101T000000Z.db"]
+    for name in [*old, "clew-notes.db", "clew-20200101T000000Z.db.txt"]:
+        (folder / name).write_text("somebody's")
+    made = json.loads(clew.ok("db", "backup", str(folder), "--keep", "2", "--json"))
+    assert made["removed"] == [str(folder / old[0])]
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [old[1], "clew-notes.db", "clew-20200101T000000Z.db.txt", Path(made["path"]).name]
+    )
+    known = [json.loads(line) for line in (config.parent / "data" / "backups.jsonl").read_text().splitlines()]
+    assert known[-1] == {key: made[key] for key in ("path", "made", "size", "files")}
+    code, out, err = clew("db", "backup", str(tmp_path / "none"), "--keep", "2")
+    assert (code, out) == (2, "")
+    assert "--keep needs a folder that is there" in err
+
+
+def test_the_room_of_what_was_deleted_is_given_back(clew: Command, config: Path) -> None:
+    session = clew.talk(*(f"{number} {'long words ' * 500}" for number in range(40)))
+    clew.ok("session", "delete", session, "--yes")
+    done = json.loads(clew.ok("db", "vacuum", "--json"))
+    assert done["after"] < done["before"]
+    assert (config.parent / "data" / "clew.db").stat().st_size == done["after"]
+    assert clew.ok("db", "check").endswith(": ok\n")
+
+
 def test_a_second_daemon_is_told_so(config: Path) -> None:
     ended = subprocess.run([*CLEW, "run", "--config", str(config)], capture_output=True, text=True, env=ENV, check=False)
     assert (ended.returncode, ended.stdout) == (1, "")

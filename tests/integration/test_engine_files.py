@@ -396,6 +396,24 @@ async def test_a_backup_has_the_files_beside_it(tmp_path: Path) -> None:  # P47
             copied_files(tmp_path / "clew.db", tmp_path / "copy.db")
 
 
+async def test_the_next_backup_shares_the_files_of_the_one_before(tmp_path: Path) -> None:  # P47
+    async with world(tmp_path) as made:
+        async with made.running():
+            await made.desk.ask("what is this?", attachments=(photo(),))
+        first, second, third = (tmp_path / f"{name}.db" for name in ("first", "second", "third"))
+        for target, earlier in ((first, None), (second, first)):
+            backup(tmp_path / "clew.db", target)
+            assert copied_files(tmp_path / "clew.db", target, earlier) == 1
+        one, two, three = (Path(f"{path}.files") / DIGEST[:2] / DIGEST for path in (first, second, third))
+        assert one.samefile(two)
+        assert not one.samefile(tmp_path / "files" / DIGEST[:2] / DIGEST)
+        two.unlink()
+        two.write_bytes(b"spoilt")
+        backup(tmp_path / "clew.db", third)
+        copied_files(tmp_path / "clew.db", third, second)
+        assert three.read_bytes() == PHOTO
+
+
 async def test_what_nobody_holds_is_swept_away_at_a_start(tmp_path: Path) -> None:  # P47
     async with world(tmp_path) as made:
         async with made.running():

@@ -1,6 +1,7 @@
-"""deploy/clew.service and deploy/install.sh, without touching the machine."""
+"""The units in deploy/, install.sh and uninstall.sh, without touching the machine."""
 
 import configparser
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,19 +12,29 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 UNIT = DEPLOY / "clew.service"
 
 
-def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+def checked(name: str, tmp_path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """What systemd-analyze says of a unit of ours."""
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
-        pytest.skip("systemd-analyze is not installed (apt-get install systemd): the unit file is not checked")
+        pytest.skip("systemd-analyze is not installed (apt-get install systemd): the unit files are not checked")
     # It insists on a program that exists, and clew need not be installed in /opt here.
-    program = "ExecStart=/opt/clew/bin/clew"
-    text = UNIT.read_text()
-    assert text.count(program) == 1
-    copy = tmp_path / "clew.service"
-    copy.write_text(text.replace(program, f"ExecStart={shutil.which('true')}"))
-    done = subprocess.run([analyze, "verify", "--man=no", copy], capture_output=True, text=True, timeout=60)
-    complaints = [line for line in done.stderr.splitlines() if "clew.service" in line]
+    text = re.sub(r"(?<=^ExecStart=)\S+/bin/clew", str(shutil.which("true")), (DEPLOY / name).read_text(), flags=re.MULTILINE)
+    (tmp_path / name).write_text(text)
+    return subprocess.run([analyze, *command, tmp_path / name], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["clew.service", "clew-user.service", "clew-backup.service", "clew-backup.timer"])
+def test_systemd_accepts_the_units(name: str, tmp_path: Path) -> None:
+    (tmp_path / "clew-backup.service").write_text("[Service]\nExecStart=/bin/true\n")  # what the timer starts
+    done = checked(name, tmp_path, "verify", "--man=no")
+    complaints = [line for line in done.stderr.splitlines() if name in line]
     assert (done.returncode, complaints) == (0, [])
+
+
+@pytest.mark.parametrize("name", ["clew.service", "clew-backup.service"])
+def test_the_units_are_exposed_by_less_than_two_points(name: str, tmp_path: Path) -> None:
+    done = checked(name, tmp_path, "security", "--offline=true", "--no-pager", "--threshold=19")
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_unit_restarts_a_crash_and_not_a_bad_config() -> None:  # P48, BO-097
@@ -37,9 +48,12 @@ def test_the_unit_restarts_a_crash_and_not_a_bad_config() -> None:  # P48, BO-09
     assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
 
 
+def script(name: str, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["/bin/sh", DEPLOY / name, *args], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+
+
 def install(*args: str) -> subprocess.CompletedProcess[str]:
-    script = DEPLOY / "install.sh"
-    return subprocess.run(["/bin/sh", script, *args], capture_output=True, text=True, timeout=60)
+    return script("install.sh", *args)
 
 
 def test_install_shows_what_it_would_do(tmp_path: Path) -> None:
@@ -68,3 +82,21 @@ def test_install_refuses_what_it_does_not_understand(args: list[str], complaint:
     done = install("--dry-run", *args)
     assert done.returncode == 1
     assert complaint in done.stderr
+
+
+@pytest.mark.parametrize("name", ["install.sh", "uninstall.sh"])
+def test_nothing_is_done_where_nobody_can_be_asked(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = script(name, "--user")
+    assert done.returncode == 1
+    assert "nobody is here to be asked" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_uninstall_takes_away_nothing_that_is_not_an_installed_clew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    precious = tmp_path / "photos"
+    precious.mkdir()
+    done = script("uninstall.sh", "--user", "--yes", "--prefix", str(precious))
+    assert (done.returncode, precious.is_dir()) == (1, True)
+    assert "no virtual environment with clew in it" in done.stderr

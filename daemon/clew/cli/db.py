@@ -2,6 +2,8 @@
 
 import asyncio
 import sys
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -11,6 +13,8 @@ from clew.cli.options import asynchronous, config_option, json_option, settings
 from clew.cli.output import print_json
 from clew.cli.reading import existing_store, reading, store_path
 from clew.config import Config
+from clew.errors import ClewError
+from clew.store import backups
 from clew.store.backup import backup as copied
 from clew.store.backup import copied_files, files_beside
 
@@ -41,15 +45,60 @@ def check(ctx: click.Context, path: Path | None, as_json: bool) -> None:
 
 @db.command()
 @click.argument("target", metavar="PATH", type=click.Path(path_type=Path))
+@click.option("--keep", type=click.IntRange(1, 10_000), help="With a folder: how many of its backups are kept, the newest ones.")
 @config_option
-def backup(target: Path, path: Path | None) -> None:
+@json_option
+def backup(target: Path, keep: int | None, path: Path | None, as_json: bool) -> None:
     """Copy the database to a new file, with a daemon running or not, and check the copy. Files of messages go to PATH.files beside it.
-    Exit code 1 if that fails."""
+    Where PATH is a folder, the copy gets a name by its time in it. Exit code 1 if that fails."""
     source = existing_store(settings(path))
-    size = copied(source, target)
-    click.echo(f"{target}: {size:,} bytes, checked")
-    if files := copied_files(source, target):
-        click.echo(f"{files_beside(target)}: {files:,} file{'s' if files > 1 else ''}, checked")
+    folder = target if target.is_dir() else None
+    if keep and not folder:
+        raise click.UsageError(f"--keep needs a folder that is there: {target} is none.")
+    made = _copied(source, folder, target)
+    try:
+        backups.note(source.parent, made)
+    except OSError as error:
+        click.echo(f"{source.parent / backups.LIST}: {error.strerror}; the backup is good, `clew doctor` will not know of it", err=True)
+    gone = _rotated(folder, keep) if folder and keep else []
+    if as_json:
+        print_json({**asdict(made), "removed": [str(each) for each in gone]})
+        return
+    click.echo(f"{made.path}: {made.size:,} bytes, checked")
+    if made.files:
+        click.echo(f"{files_beside(Path(made.path))}: {made.files:,} file{'s' if made.files > 1 else ''}, checked")
+    for each in gone:
+        click.echo(f"{each}: removed, {keep} newer ones are kept")
+
+
+def _copied(source: Path, folder: Path | None, target: Path) -> backups.Backup:
+    """Raises StoreError."""
+    now = time.time()
+    path = (backups.named(folder, now) if folder else target).absolute()
+    earlier = backups.newest(folder) if folder else None
+    size = copied(source, path)
+    return backups.Backup(str(path), now, size, copied_files(source, path, earlier))
+
+
+def _rotated(folder: Path, keep: int) -> list[Path]:
+    try:
+        return backups.rotate(folder, keep)
+    except OSError as error:
+        raise ClewError(f"{error.filename}: {error.strerror}.", hint="The backup is good; older ones are still there.") from None
+
+
+@db.command()
+@config_option
+@json_option
+@asynchronous
+async def vacuum(path: Path | None, as_json: bool) -> None:
+    """Give the room of deleted rows back to the disk. Messages that come meanwhile wait; it takes as much room again while it works."""
+    async with connected(settings(path)) as client:
+        done = await client.post("/api/v1/database/vacuum", {})
+    if as_json:
+        print_json(done)
+    else:
+        click.echo(f"{done['before']:,} bytes before, {done['after']:,} now")
 
 
 @db.command()

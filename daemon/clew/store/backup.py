@@ -39,13 +39,17 @@ def files_beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.{FOLDER}")
 
 
-def copied_files(source: Path, path: Path) -> int:
+def copied_files(source: Path, path: Path, earlier: Path | None = None) -> int:
     """Copy the files that the database copy `path` names from beside `source`. Returns how many. Raises StoreError where one is missing,
-    damaged or cannot be written."""
+    damaged or cannot be written.
+
+    earlier: another copy on the same disk. What lies beside that one already takes no room again: a file never changes once it has a name.
+    """
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         known = db.execute("SELECT 1 FROM pragma_table_info('attachments') WHERE name = 'hash'").fetchone()
         wanted = sorted(verbs.wanted(db)) if known else []
     origin, copy = Folder(source.with_name(FOLDER)), Folder(files_beside(path))
+    before = Folder(files_beside(earlier)) if earlier else None
     lost = 0
     for digest in wanted:
         body = origin.read(digest)
@@ -53,7 +57,8 @@ def copied_files(source: Path, path: Path) -> int:
             lost += 1
             continue
         try:
-            copy.put(body)
+            if not (before and before.read(digest) == body and copy.link(before, digest)):
+                copy.put(body)
         except OSError as error:
             raise StoreError(f"{copy.path}: {error.strerror}.", hint="The database is copied, its files are not all.") from None
     if lost:

@@ -146,6 +146,14 @@ class Database:
             for reader in held:
                 self._readers.put_nowait(reader)
 
+    async def vacuum(self) -> None:
+        """Write the whole file anew without the room of deleted rows; writes wait meanwhile. Raises StoreError."""
+        try:
+            await _run(self._writer, lambda db: db.execute("VACUUM"))
+        except sqlite3.Error as error:
+            raise _for_people(error) from error
+        await self.checkpoint()
+
     async def close(self) -> None:
         """Commit what still waits, then close."""
         self._closing = True

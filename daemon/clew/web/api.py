@@ -17,6 +17,7 @@ from clew.transport import Address
 from clew.web.approvals import Approvals
 from clew.web.auth import Door, by_socket
 from clew.web.chat import PAGE, chat_id
+from clew.web.database import Database
 from clew.web.documents import Documents
 from clew.web.index import Index
 from clew.web.jobs import Jobs
@@ -176,6 +177,7 @@ class Api:
             *Search(service).endpoints,
             *Index(service).endpoints,
             *Documents(service).endpoints,
+            *Database(service).endpoints,
         )
 
     def mount(self, app: web.Application) -> None:

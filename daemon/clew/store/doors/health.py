@@ -45,6 +45,15 @@ class HealthDoor(Opened):
         if await asyncio.to_thread(lambda: log.exists() and log.stat().st_size > LONGEST_LOG):
             await self._db.checkpoint()
 
+    async def vacuum(self) -> tuple[int, int]:
+        """Give the room of deleted rows back to the disk. Returns the bytes of the file before and after. Raises StoreError."""
+        before = await asyncio.to_thread(self._size)
+        await self._db.vacuum()
+        return before, await asyncio.to_thread(self._size)
+
+    def _size(self) -> int:
+        return self._path.stat().st_size
+
     async def failing(self) -> StoreError:
         """Wait until a write fails for a reason that lies outside of it, such as a full disk. Returns the reason."""
         await self._db.failed.wait()

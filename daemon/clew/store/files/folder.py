@@ -40,6 +40,18 @@ class Folder:
             writing.sync()
             writing.keep()
 
+    def link(self, other: "Folder", digest: str) -> bool:
+        """Share a file of another folder. False where the disk cannot. Raises OSError."""
+        place = self.place(digest)
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            place.hardlink_to(other.place(digest))
+        except OSError:
+            return False
+        for folder in (place.parent, self.path, self.path.parent):
+            _sync_folder(folder)
+        return True
+
     def read(self, digest: str) -> bytes | None:
         """Its bytes; None where it is not there, or is another than its name says."""
         try:

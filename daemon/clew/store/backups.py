@@ -1,0 +1,76 @@
+"""Which backups were made, and how many of them are kept."""
+
+import json
+import re
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from clew.store.backup import files_beside
+
+LIST = "backups.jsonl"
+"""The file beside the database that names them, one JSON object a line, the newest last."""
+MOST = 1000
+"""Backups that the list names."""
+OURS = re.compile(r"clew-\d{8}T\d{6}Z\.db")
+"""Names that `named` gives: nothing else in the folder is ever taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """path: absolute. made: seconds since the epoch. size: bytes of the database's copy. files: files of messages beside it."""
+
+    path: str
+    made: float
+    size: int
+    files: int
+
+
+def named(folder: Path, now: float) -> Path:
+    """Where a backup that is made now lies in a folder of backups."""
+    return folder / time.strftime("clew-%Y%m%dT%H%M%SZ.db", time.gmtime(now))
+
+
+def listed(data_dir: Path) -> list[Backup]:
+    """The backups that were made of the database in `data_dir`, the newest last, also those that are gone meanwhile."""
+    try:
+        lines = (data_dir / LIST).read_text().splitlines()
+    except OSError:
+        return []
+    return [each for each in map(_parsed, lines) if each]
+
+
+def note(data_dir: Path, backup: Backup) -> None:
+    """Add to the list. Raises OSError."""
+    kept = [each for each in listed(data_dir) if each.path != backup.path][1 - MOST :]
+    path = data_dir / LIST
+    new = path.with_name(f"{LIST}.new")
+    new.touch(0o600)
+    new.write_text("".join(f"{json.dumps(asdict(each))}\n" for each in [*kept, backup]))
+    new.replace(path)
+
+
+def newest(folder: Path) -> Path | None:
+    """The newest backup in a folder."""
+    return max(_ours(folder), default=None)
+
+
+def rotate(folder: Path, keep: int) -> list[Path]:
+    """Take away all but the newest `keep` backups of a folder, with their files. Returns those that went. Raises OSError."""
+    gone = sorted(_ours(folder))[:-keep]
+    for path in gone:
+        shutil.rmtree(files_beside(path), ignore_errors=True)
+        path.unlink()
+    return gone
+
+
+def _ours(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if OURS.fullmatch(path.name)]
+
+
+def _parsed(line: str) -> Backup | None:
+    try:
+        return Backup(**json.loads(line))
+    except (ValueError, TypeError):
+        return None
