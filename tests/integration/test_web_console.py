@@ -16,14 +16,14 @@ import pytest_asyncio
 from clew.booking import booked
 from clew.store import JobEffect
 from clew.web.app import HEADERS
-from clew.web.console import HISTORY, JOBS
+from clew.web.console.schedule import HISTORY, JOB_PAGE, JOBS
 from clew.web.wire import BODY_BYTES
 from tests.integration.web_harness import Clew, Tab, running, settings
 
 TOKEN = "a-long-enough-token"
 JOB = {"name": "water", "cron": "30 2 * * 1-5", "timezone": "Europe/Berlin", "prompt": "Does it rain?", "deliver_to": "web:local"}
 HOSTILE = '<img src=x onerror="hacked()">\'&'
-PAGES = ("/console", "/console/schedule", "/console/job?name=water")
+PAGES = ("/console", "/console/schedule", f"{JOB_PAGE}?name=water")
 OWN = {"Sec-Fetch-Site": "same-origin"}
 
 
@@ -48,7 +48,7 @@ async def seen(clew: Clew, path: str, **options: Any) -> tuple[int, str]:
 async def press(clew: Clew, name: str, do: str, headers: dict[str, str] = OWN) -> tuple[int, str]:
     """Status, and where it leads."""
     data = {"name": name, "do": do}
-    async with clew.http.post(f"{clew.url}/console/job", data=data, headers=headers, allow_redirects=False) as response:
+    async with clew.http.post(clew.url + JOB_PAGE, data=data, headers=headers, allow_redirects=False) as response:
         return response.status, response.headers.get("Location", "")
 
 
@@ -83,6 +83,27 @@ async def test_the_overview_says_what_readyz_says_and_counts_the_queues(clew: Cl
 
 
 @pytest.mark.asyncio
+async def test_a_part_of_a_page_is_drawn_alone_for_whoever_asks_for_it(clew: Clew) -> None:
+    asks = {"HX-Request": "true", "HX-Target": "now"}
+    _, page = await seen(clew, "/console")
+    assert 'id="now" hx-get="/console" hx-trigger="every 10s"' in page
+    _, part = await seen(clew, "/console", headers=asks)
+    assert part.lstrip().startswith('<div id="now"')
+    assert "Outbox, dead" in part
+    for headers in (asks | {"HX-Target": "nosuch"}, asks | {"HX-Target": ""}, {"HX-Target": "now"}):
+        _, whole = await seen(clew, "/console", headers=headers)
+        assert "<!doctype html>" in whole
+
+
+@pytest.mark.asyncio
+async def test_the_navigation_says_where_one_is(clew: Clew) -> None:
+    for path, said in (("/console", "page"), ("/console/schedule", "page"), (f"{JOB_PAGE}?name=water", "true")):
+        _, page = await seen(clew, path)
+        place = "Overview" if path == "/console" else "Schedule"
+        assert re.findall(r'aria-current="(\w+)">(\w+)<', page) == [(said, place)]
+
+
+@pytest.mark.asyncio
 async def test_a_rebuild_of_the_index_is_shown(clew: Clew) -> None:
     await clew.service.store.rebuild_index()
     _, page = await seen(clew, "/console")
@@ -100,7 +121,7 @@ async def test_the_next_five_instants_are_those_of_the_command_line(clew: Clew, 
     jobs = {job["name"]: job for job in json.loads((await listing.communicate())[0])}
     assert set(jobs) == {"water", "second"}
     for name, job in jobs.items():
-        _, page = await seen(clew, f"/console/job?name={name}")
+        _, page = await seen(clew, f"{JOB_PAGE}?name={name}")
         assert len(job["next"]) == 5
         assert re.findall(r'datetime="([^"]+)"', page) == job["next"]
     _, page = await seen(clew, "/console/schedule")
@@ -111,7 +132,7 @@ async def test_the_next_five_instants_are_those_of_the_command_line(clew: Clew, 
 
 @pytest.mark.asyncio
 async def test_buttons_turn_a_job_off_and_on_and_run_it(clew: Clew) -> None:  # P45
-    there = "/console/job?name=water"
+    there = f"{JOB_PAGE}?name=water"
     assert await press(clew, "water", "disable") == (303, there)
     assert not await enabled(clew)
     _, page = await seen(clew, there)
@@ -131,13 +152,13 @@ async def test_what_others_named_and_wrote_stays_words(clew: Clew) -> None:
     await make(clew, HOSTILE, prompt=f"{HOSTILE} {{{{7*7}}}} \ud800\u202e")
     clew.service.host("web").report(False, HOSTILE)
     await clew.service.store.missed(HOSTILE, [1.0], None, 2.0, HOSTILE)
-    nosuch = f"/console/job?name={quote(HOSTILE + 'x')}"
-    for path in ("/console", "/console/schedule", f"/console/job?name={quote(HOSTILE)}", nosuch):
+    nosuch = f"{JOB_PAGE}?name={quote(HOSTILE + 'x')}"
+    for path in ("/console", "/console/schedule", f"{JOB_PAGE}?name={quote(HOSTILE)}", nosuch):
         _, page = await seen(clew, path)
         assert "<img src=x" not in page
         assert "&lt;img src=x onerror=" in page
         assert path == nosuch or HOSTILE in unescape(page)
-        assert re.findall(r"<script|\son\w+=\"|javascript:|style=", page) == []
+        assert re.findall(r"<script[^>]*>|\son\w+=\"|javascript:|style=", page) == ['<script src="/static/htmx.min.js" defer>']
     status, where = await press(clew, HOSTILE, "disable")
     assert (status, await enabled(clew, HOSTILE)) == (303, False)
     status, page = await seen(clew, where)
@@ -149,7 +170,7 @@ async def test_what_others_named_and_wrote_stays_words(clew: Clew) -> None:
 async def test_any_name_of_a_job_has_a_page(clew: Clew, name: str) -> None:
     await make(clew, name)
     _, listing = await seen(clew, "/console/schedule")
-    link = next(unescape(each) for each in re.findall(r'href="(/console/job[^"]+)"', listing) if "water" not in each)
+    link = next(unescape(each) for each in re.findall(r'href="(/console/schedule/job[^"]+)"', listing) if "water" not in each)
     _, page = await seen(clew, link)
     assert f"<title>{name} · Schedule" in unescape(page)
     assert await press(clew, name, "disable") == (303, link)
@@ -160,7 +181,7 @@ async def test_secrets_of_the_config_are_never_shown(guarded: Clew) -> None:
     await make(guarded, "leak", prompt=f"Use {TOKEN} there.")
     guarded.service.host("web").report(False, f"GET /bot{TOKEN}/me failed")
     page = ""
-    for path in ("/console", "/console/schedule", "/console/job?name=leak"):
+    for path in ("/console", "/console/schedule", f"{JOB_PAGE}?name=leak"):
         status, page = await seen(guarded, path, headers={"Authorization": f"Bearer {TOKEN}"})
         assert status == 200
         assert TOKEN not in page
@@ -224,7 +245,7 @@ async def test_only_a_form_with_a_known_button_is_heard(clew: Clew) -> None:
         (b"\xff\xfe=%ff", "application/x-www-form-urlencoded", 400),
     ]
     for body, kind, expected in bodies:
-        async with clew.http.post(f"{clew.url}/console/job", data=body, headers=OWN | {"Content-Type": kind}) as response:
+        async with clew.http.post(clew.url + JOB_PAGE, data=body, headers=OWN | {"Content-Type": kind}) as response:
             assert (response.status, response.content_type) == (expected, "text/html")
     assert await enabled(clew)
 
@@ -232,7 +253,7 @@ async def test_only_a_form_with_a_known_button_is_heard(clew: Clew) -> None:
 @pytest.mark.asyncio
 async def test_a_page_that_is_asked_for_changes_nothing_and_no_other_method_is_heard(clew: Clew) -> None:
     query = urlencode({"name": "water", "do": "disable"})
-    assert (await seen(clew, f"/console/job?{query}"))[0] == 400
+    assert (await seen(clew, f"{JOB_PAGE}?{query}"))[0] == 400
     for path in PAGES:
         for method in ("PUT", "PATCH", "DELETE"):
             async with clew.http.request(method, clew.url + path, headers=OWN) as response:
@@ -247,7 +268,7 @@ async def test_a_page_that_is_asked_for_changes_nothing_and_no_other_method_is_h
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize(
-    "path", ["/console/schedule?page=0", "/console/schedule?page=x", "/console/job", "/console/job?name=", "/console/schedule?x=1"]
+    "path", ["/console/schedule?page=0", "/console/schedule?page=x", "/console/schedule?x=1", JOB_PAGE, f"{JOB_PAGE}?name="]
 )
 async def test_what_makes_no_sense_is_said_on_a_page(clew: Clew, path: str) -> None:
     status, page = await seen(clew, path)
@@ -265,7 +286,7 @@ async def test_a_long_schedule_comes_in_pages_and_a_long_history_ends(clew: Clew
     _, page = await seen(clew, "/console/schedule?page=2")
     assert page.count("<article") == 1
     await clew.service.store.missed("water", [float(second) for second in range(HISTORY + 1)], None, 200.0, "it was off")
-    _, page = await seen(clew, "/console/job?name=water")
+    _, page = await seen(clew, f"{JOB_PAGE}?name=water")
     assert page.count("it was off") == HISTORY
     assert f"the newest {HISTORY} runs" in page
 
@@ -275,14 +296,14 @@ async def test_the_history_of_a_job_outlives_it(clew: Clew) -> None:
     await make(clew, "gone")
     await clew.service.store.missed("gone", [1.0], None, 2.0, "it was off")
     await clew.service.store.change_job(JobEffect("remove", "gone"), 3.0)
-    status, page = await seen(clew, "/console/job?name=gone")
+    status, page = await seen(clew, f"{JOB_PAGE}?name=gone")
     assert (status, "This job is no more" in page, "it was off" in page, "<form" in page) == (200, True, True, False)
-    assert (await seen(clew, "/console/job?name=never"))[0] == 404
+    assert (await seen(clew, f"{JOB_PAGE}?name=never"))[0] == 404
 
 
 @pytest.mark.asyncio
 async def test_every_page_is_guarded_by_its_headers_and_goes_with_the_chat_page(clew: Clew, tmp_path: Path) -> None:
-    for path in (*PAGES, "/console/job?name=nosuch"):
+    for path in (*PAGES, f"{JOB_PAGE}?name=nosuch"):
         async with clew.http.get(clew.url + path) as response:
             assert {name: response.headers[name] for name in HEADERS} == HEADERS
             assert response.headers["Cache-Control"] == "no-store"

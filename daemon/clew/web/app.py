@@ -9,10 +9,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from clew.errors import ClewError
 from clew.service import Service
+from clew.web import console
 from clew.web.api import Api
 from clew.web.auth import COOKIE, LOGIN_SECONDS, Door, unknown_caller
 from clew.web.chat import ChatSockets
-from clew.web.console import Console
 from clew.web.files import Files
 from clew.web.wire import Problem, answer, problem_of, read_model
 
@@ -59,7 +59,7 @@ def build(service: Service) -> web.Application:
     if "web" in service.transports:
         Page(service, door).mount(app)
         Files(service, door).mount(app)
-        Console(service, door).mount(app)
+        console.mount(service, door, app)
     return app
 
 

@@ -1,0 +1,24 @@
+"""The console: pages that show how clew is and act on what it keeps, for the owner alone."""
+
+from aiohttp import web
+
+from clew.service import Service
+from clew.web.auth import Door
+from clew.web.console.frame import Frame, Place
+from clew.web.console.overview import Overview
+from clew.web.console.schedule import Schedule
+
+PLACES = (
+    Place("Overview", "/console", Overview),
+    Place("Schedule", "/console/schedule", Schedule),
+    Place("Chat", "/", None),
+)
+"""The navigation, in its order."""
+
+
+def mount(service: Service, door: Door, app: web.Application) -> None:
+    """Serve the pages of all places below `/console`."""
+    frame = Frame(service, door, PLACES)
+    for place in PLACES:
+        if place.page:
+            place.page(frame).mount(app)
