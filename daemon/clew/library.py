@@ -16,6 +16,7 @@ from clew.documents import MEDIA_TYPES, SUFFIXES, Kind, Refused, folders
 from clew.documents.reading import Reader
 from clew.errors import ClewError
 from clew.fetching import Fetched, Fetcher, parsed
+from clew.progress import Progress
 from clew.store.documents import MOST_CHUNKS, Document, NewDocument, Origin
 from clew.store.notes import Where
 from clew.store.sqlite import SqliteStore
@@ -102,12 +103,13 @@ def kind_of_page(fetched: Fetched) -> Kind:
 class Watch:
     """Keeps what stands in the watched files and folders documents of `owner`. paths: as the config has them."""
 
-    def __init__(self, store: SqliteStore, library: Library, owner: str, paths: Sequence[str], time: Time) -> None:
+    def __init__(self, store: SqliteStore, library: Library, owner: str, paths: Sequence[str], time: Time, progress: Progress) -> None:
         self._store = store
         self._library = library
         self._owner = owner
         self._roots = [Path(path).expanduser() for path in paths]
         self._time = time
+        self._progress = progress
         self._looked = -LOOK_EVERY
         self._told: dict[str, str] = {}
 
@@ -137,8 +139,11 @@ class Watch:
                 unreadable.append(root)
                 self._tell(str(root), "", error)
         new = [path for path, (_, stamp) in seen.items() if self._is_new(path, stamp, known.get(path))]
-        for path in new[:MOST_AT_A_LOOK]:
-            await self._take_in(scope, Path(path), *seen[path])
+        if new:
+            with self._progress.of("watched folders", "documents", len(new)) as work:
+                for count, path in enumerate(new[:MOST_AT_A_LOOK], 1):
+                    await self._take_in(scope, Path(path), *seen[path])
+                    work.at(count)
         if len(new) > MOST_AT_A_LOOK:
             self._looked = -LOOK_EVERY
         gone = [each.id for source, each in known.items() if source not in seen and not _is_below(Path(source), unreadable)]

@@ -9,6 +9,8 @@ from typing import Any, Literal, TextIO, cast
 
 import structlog
 
+from clew.log_ring import recent
+
 Redact = Callable[[str], str]
 
 _QUIET = (
@@ -48,6 +50,7 @@ def setup(level: str, format: Literal["auto", "console", "json"], redact: Redact
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
             _redactor(redact),
+            _keep,
             render,
         ],
     )
@@ -87,6 +90,11 @@ def _with_priority(render: structlog.typing.Processor) -> structlog.typing.Proce
         return f"<{priority}>{cast(str, render(logger, name, event))}"
 
     return process
+
+
+def _keep(logger: Any, name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    recent.keep(event)
+    return event
 
 
 def _is_ours(record: logging.LogRecord) -> bool:

@@ -10,6 +10,7 @@ from clew.clock import Time
 from clew.context.nearness import Nearness, Pair
 from clew.context.vectors import embeddable
 from clew.embedders import BATCH, Embedder
+from clew.progress import Progress
 from clew.providers import RETRYABLE, ErrorKind, ProviderError, backoff
 from clew.store.notes import Where
 from clew.store.sqlite import SqliteStore
@@ -44,6 +45,7 @@ class Meaning:
         self._time = time
         self._resting_until = 0.0
         self._by_extension = False
+        self._failures = 0
 
     async def prepare(self) -> None:
         """Load what is needed. Raises ConfigError."""
@@ -53,25 +55,40 @@ class Meaning:
     async def close(self) -> None:
         await self._embedder.close()
 
-    async def run(self) -> None:
-        """Embed what has no vector yet, the oldest first, for ever."""
+    async def run(self, progress: Progress) -> None:
+        """Embed what has no vector yet, the oldest first, for ever. progress: told of more than a moment's work."""
         if not self._by_extension:
             log.info("vectors.compared_in_python", reason="sqlite-vec is not installed, or this Python's sqlite3 loads no extensions")
-        failures = 0
         while True:
-            seen, begun, more = self._store.version, self._time.steady(), False
+            seen = self._store.version
             with unless_lasting():
                 try:
-                    more = await self._some()
-                    failures = 0
+                    while done := await self._some_and_rest():
+                        if done == BATCH:
+                            await self._many(progress)
                 except ProviderError as error:
-                    failures += 1
-                    await asyncio.sleep(_waited(error, failures))
+                    self._failures += 1
+                    await asyncio.sleep(_waited(error, self._failures))
                     continue
-            if more:
-                await asyncio.sleep(self._time.steady() - begun)  # what people say comes in between
-            else:
-                await self._store.changed(seen, EVERY)
+            await self._store.changed(seen, EVERY)
+
+    async def _many(self, progress: Progress) -> None:
+        version = self._embedder.version
+        left = await self._store.vectors.left(version) + await self._store.documents.left(version)
+        if not left:
+            return
+        with progress.of("embedding", "texts", left) as work:
+            while done := await self._some_and_rest():
+                work.at(work.done + done, max(left, work.done + done))
+
+    async def _some_and_rest(self) -> int:
+        """`_some`, and a rest as long as it took: what people say comes in between."""
+        begun = self._time.steady()
+        done = await self._some()
+        self._failures = 0
+        if done:
+            await asyncio.sleep(self._time.steady() - begun)
+        return done
 
     async def catch_up(self) -> None:
         """Embed everything that has no vector yet. Raises ProviderError."""
@@ -105,8 +122,8 @@ class Meaning:
             log.warning("recall.by_words_alone", kind=kind, err=str(error) or f"no vector within {PATIENCE:g} s", rest=REST)
             return b""
 
-    async def _some(self) -> bool:
-        """Embed a few messages or, where none lacks its vector, passages of documents. Returns whether there were any."""
+    async def _some(self) -> int:
+        """Embed a few messages or, where none lacks its vector, passages of documents. Returns how many."""
         version = self._embedder.version
         waiting = await self._store.vectors.waiting(version, BATCH)
         if not waiting:
@@ -115,14 +132,14 @@ class Meaning:
         vectors = await self._embedded(texts)
         if not await self._store.vectors.add(version, list(zip(waiting, vectors, strict=True))):
             log.warning("embedding.begun_anew", reason="the model's vectors have another length than before")
-        return True
+        return len(waiting)
 
-    async def _some_passages(self, version: str) -> bool:
+    async def _some_passages(self, version: str) -> int:
         waiting = await self._store.documents.waiting(version, BATCH)
         if waiting:
             texts = await asyncio.to_thread(lambda: [embeddable(each.text, (), self._known) for each in waiting])
             await self._store.documents.embedded(version, list(zip(waiting, await self._embedded(texts), strict=True)))
-        return bool(waiting)
+        return len(waiting)
 
     def _texts(self, waiting: Sequence[Unembedded]) -> list[str]:
         return [embeddable(each.text, each.names, self._known) for each in waiting]

@@ -5,6 +5,7 @@ import asyncio
 import structlog
 
 from clew.clock import Time
+from clew.progress import Progress, Work
 from clew.store.rebuilding import Rebuilding
 from clew.store.sqlite import SqliteStore
 from clew.supervise import unless_lasting
@@ -19,9 +20,10 @@ class Reindexing:
     """Goes on with a rebuild that somebody asked for, one that an earlier process left too, and rests as long as it works: what people
     say comes in between."""
 
-    def __init__(self, store: SqliteStore, time: Time) -> None:
+    def __init__(self, store: SqliteStore, time: Time, progress: Progress) -> None:
         self._store = store
         self._time = time
+        self._progress = progress
         self._wanted = asyncio.Event()
         self._wanted.set()  # an earlier process may have left one
 
@@ -35,10 +37,11 @@ class Reindexing:
         while True:
             await self._wanted.wait()
             self._wanted.clear()
-            if await self._store.rebuilding() is not None:
-                await self._finish()
+            if (begun := await self._store.rebuilding()) is not None:
+                with self._progress.of("search index", "messages", begun.total) as work:
+                    await self._finish(work)
 
-    async def _finish(self) -> None:
+    async def _finish(self, work: Work) -> None:
         going, started = True, self._time.steady()
         log.info("index.rebuilding")
         with unless_lasting():
@@ -47,7 +50,9 @@ class Reindexing:
             wait = AGAIN
             with unless_lasting():
                 begun = self._time.steady()
-                going = await self._store.rebuild_some() is not None
+                built = await self._store.rebuild_some()
+                going = built is not None
+                work.at(built.done if built else work.of or 0, built.total if built else None)
                 wait = self._time.steady() - begun
             await asyncio.sleep(wait)
         log.info("index.rebuilt", seconds=round(self._time.steady() - started, 1))

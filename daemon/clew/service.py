@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
@@ -51,6 +52,7 @@ from clew.owner import Owner
 from clew.pace import Pace
 from clew.passages import Passages
 from clew.previews import Previews
+from clew.progress import Progress
 from clew.prompting import Prompter
 from clew.providers import Provider
 from clew.recall import IndexRecall, RecallProvider
@@ -107,6 +109,7 @@ class Service:
         self.meaning = meaning
         self.time = time
         self.bus = Bus()
+        self.progress = Progress(time)
         self.metrics = Metrics()
         self.caller = ModelCaller(self.time, self.metrics, store.tell_repairs, load=store.files.read)
         self.listening: Listening | None = None
@@ -125,7 +128,7 @@ class Service:
         self.hints = Hints(self.bus, self._adapters, self.previews)
         self.owner = Owner(store, self._adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)
-        self.reindexing = Reindexing(store, self.time)
+        self.reindexing = Reindexing(store, self.time, self.progress)
         for name, section in sections(config).items():
             self._add(name, build_transport(section))
         self._compose(config, lineup, self._scheduler(config))
@@ -154,7 +157,7 @@ class Service:
         self.passages = Passages(store, config.docs.budget_chars, self.meaning.nearest if self.meaning else None)
         self.library = Library(store, self._reader, Fetcher(), config.limits.attachment_bytes, self.time)
         self._transcriber = transcriber_of(config)
-        self.watch = Watch(store, self.library, owner_of(config), config.docs.paths, self.time)
+        self.watch = Watch(store, self.library, owner_of(config), config.docs.paths, self.time, self.progress)
         learnt = skills.read(agent.skills_dir)
         for name, fault in learnt.faults:
             log.warning("skill.left_out", skill=name, err=fault)
@@ -276,7 +279,7 @@ class Service:
         self.upkeep = Upkeep(self.store, due, self.time, self.metrics)
         loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
         loops |= {"attaching": self.attaching.run}
-        loops |= {"meaning": self.meaning.run} if self.meaning else {}
+        loops |= {"meaning": partial(self.meaning.run, self.progress)} if self.meaning else {}
         background = [self._spawn(name, run) for name, run in loops.items()]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)
         if remote:
@@ -424,6 +427,7 @@ class Service:
             "transports": {name: {"up": each.up, "detail": each.detail, "since": each.since} for name, each in self.transports.items()},
             "access": access_line(self.config.access.unknown),
             "counts": await self.store.counts(self.time.wall()),
+            "work": self.progress.as_values(),
         }
 
     async def attach(self, address: Address, identity: str, session: str | None, title: str = "") -> str:

@@ -13,14 +13,17 @@ from structlog.testing import capture_logs
 from clew import recall
 from clew.clock import Time
 from clew.config import Embeddings
+from clew.embedders import BATCH
 from clew.embedders.endpoint import Endpoint
 from clew.meaning import Meaning
-from clew.service import Service
+from clew.progress import Progress
+from clew.service import Service, cancelled
 from tests.emulators.embeddings import EmbeddingsEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault, JsonObject, Reply
 from tests.integration.engine import DEADLINE_S, World, engine, openai_section, system_text
 from tests.unit.store_rows import opened, turn
+from tests.unit.test_store_rebuilding import export
 
 MEANING = {"vessel": "boat", "moored": "lies", "patisserie": "café"}
 SAID = ["the boat lies at berth 14 in the harbour", "the harbour café sells good cake", "the harbour master is called Jensen"]
@@ -136,12 +139,33 @@ async def test_a_text_that_the_model_refuses_keeps_no_other_waiting(tmp_path: Pa
 
 
 @pytest.mark.asyncio
+async def test_more_than_a_moments_work_is_told(tmp_path: Path) -> None:
+    async with EmbeddingsEmulator() as server, opened(tmp_path) as store:
+        await store.import_session(export("s", 3 * BATCH), 1.0)
+        endpoint = Endpoint(server.base_url, "small", None, 20.0)
+        meaning, progress = Meaning(store, endpoint, (), Time()), Progress(Time())
+        server.faults.extend([None, Fault(503, "server_error", "Out of memory", {"retry-after": "0"})])
+        task = asyncio.create_task(meaning.run(progress))
+        async with asyncio.timeout(DEADLINE_S):
+            while not (works := progress.works) or works[0].ended is None:
+                await asyncio.sleep(0)
+            [failed] = works
+            assert (failed.state, failed.done, failed.of, failed.unit) == ("failed", 0, 2 * BATCH, "texts")
+            assert "Out of memory" in failed.why
+            while (work := progress.works[0]) is failed or work.ended is None:
+                await asyncio.sleep(0)
+        assert (work.state, work.done, work.of) == ("done", BATCH, BATCH)
+        await cancelled([task])
+        await meaning.close()
+
+
+@pytest.mark.asyncio
 async def test_a_model_that_is_not_there_marks_no_message_as_done(tmp_path: Path) -> None:
     async with EmbeddingsEmulator(models=["large"]) as server, opened(tmp_path) as store:
         await turn(store, "1", "the boat", "ok")
         meaning = Meaning(store, Endpoint(server.base_url, "small", None, 20.0), (), Time())
         with capture_logs() as logs:
-            task = asyncio.create_task(meaning.run())
+            task = asyncio.create_task(meaning.run(Progress(Time())))
             async with asyncio.timeout(DEADLINE_S):
                 while not any(line["event"] == "embedding.failed" for line in logs):
                     await asyncio.sleep(0)

@@ -33,17 +33,21 @@ async def test_people_are_answered_while_the_index_is_built(tmp_path: Path) -> N
     await filled(tmp_path)
     async with engine(tmp_path) as world, world.running():
         await world.service.reindexing.begin()
-        done, said = [0], 0
+        done, said, states = [0], 0, set[str]()
         while (now := await world.store.rebuilding()) is not None:
+            states |= {work.state for work in world.service.progress.works}
             done.append(now.done)
             said += 1
             assert "answer to" in await world.desk.ask(f"the marmalade jar {said}")
         assert done == sorted(done)
         assert len(set(done)) > 3
         assert said > 3
+        assert "running" in states
         assert await world.store.check() == []
         await world.desk.ask("/new")
         assert f"the marmalade jar {said}" in await world.desk.ask(f"/recall marmalade jar {said}")
+        [work] = world.service.progress.works
+        assert (work.name, work.state, work.done) == ("search index", "done", work.of)
 
 
 def test_the_command_mends_an_index_without_a_daemon(

@@ -91,6 +91,8 @@ async def test_an_export_comes_back_equal(clew: Clew) -> None:  # P4
         assert (response.status, await response.json()) == (200, {"session": session, "messages": 4})
     assert (await clew.get(f"/api/v1/sessions/{session}"))[0] == 404
     assert await clew.post("/api/v1/sessions/import", export) == (200, {"session": session})
+    _, status = await clew.get("/api/v1/status")
+    assert (status["work"]["import"]["state"], status["work"]["import"]["done"]) == ("done", len(export["messages"]))
     assert await clew.get(f"/api/v1/sessions/{session}/export") == (200, export)
 
 

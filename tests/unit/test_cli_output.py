@@ -1,6 +1,7 @@
 """What others wrote is made harmless before it is printed."""
 
 import unicodedata
+from datetime import UTC
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from clew.cli.output import Filter, escaped, harmless, print_table, width
 from clew.cli.prompt import folded, wrapped
+from clew.cli.status import _lines
 
 SEQUENCES = (
     "\x1b[31m",
@@ -87,3 +89,14 @@ def test_rows_are_cut_between_words_that_fit(words: list[str], columns: int) -> 
 def test_lines_are_folded_and_keep_their_indentation() -> None:
     assert folded("one two three four five six\n\n    code\n", 20) == "one two three four\nfive six\n\n    code\n"
     assert folded("x" * 25 + " y", 20) == "x" * 20 + "\nxxxxx y"
+
+
+def test_long_work_is_a_line_of_the_status() -> None:
+    work = {"unit": "messages", "since": 0.0, "of": 5000, "done": 1200, "state": "running", "ended": None, "why": ""}
+    failed = work | {"state": "failed", "ended": 60.0, "why": "the disk is\x1b[2J full"}
+    assert list(_lines({"ready": True, "work": {"import": work, "embedding": failed}}, UTC)) == [
+        "ready: yes",
+        "work:",
+        "  import: running, 1,200 of 5,000 messages, since 1970-01-01 00:00:00",
+        "  embedding: failed, 1,200 of 5,000 messages, at 1970-01-01 00:01:00 (the disk is full)",
+    ]

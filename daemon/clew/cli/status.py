@@ -11,6 +11,7 @@ from clew.cli.client import no_daemon, running
 from clew.cli.options import asynchronous, config_option, json_option, local, settings, zone
 from clew.cli.output import harmless, print_json
 from clew.config import Config
+from clew.progress import Work
 
 TIMES = ("since",)
 """Values that are seconds since the epoch."""
@@ -45,7 +46,10 @@ def _lines(values: Mapping[str, Any], where: tzinfo | None, indent: str = "") ->
     for name, value in values.items():
         if value in ("", {}, []):
             continue
-        if isinstance(value, Mapping):
+        if name == "work":
+            yield "work:"
+            yield from (_work(Work(each, **of), where) for each, of in value.items())
+        elif isinstance(value, Mapping):
             yield f"{indent}{harmless(name)}:"
             yield from _lines(value, where, indent + "  ")
         elif name in TIMES:
@@ -54,6 +58,13 @@ def _lines(values: Mapping[str, Any], where: tzinfo | None, indent: str = "") ->
             yield f"{indent}{name}: {span(value)}"
         else:
             yield f"{indent}{name.replace('_', ' ')}: {_said(value)}"
+
+
+def _work(work: Work, where: tzinfo | None) -> str:
+    at = work.since if work.ended is None else work.ended
+    when = "since" if work.ended is None else "at"
+    why = f" ({harmless(work.why)})" if work.why else ""
+    return f"  {harmless(work.name)}: {work.state}, {work.told}, {when} {local(at, where):%Y-%m-%d %H:%M:%S}{why}"
 
 
 def span(seconds: float) -> str:

@@ -58,6 +58,10 @@ class Vectors:
     async def waiting(self, version: str, limit: int) -> tuple[Unembedded, ...]:
         return await self._db.read(waiting, version, limit)
 
+    async def left(self, version: str) -> int:
+        """How many messages lack a vector of a model."""
+        return await self._db.read(left, version)
+
     async def add(self, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> bool:
         return await self._db.write_relaxed(add, version, vectors)
 
@@ -83,13 +87,22 @@ def prepare(db: sqlite3.Connection) -> bool:
 
 def waiting(db: sqlite3.Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
     """The next messages, in the order of their rows, that lack a vector of a model; at most so many."""
-    state = _state(db)
-    done = min(state.done, _newest(db)) if state.version == version else 0
     rows = db.execute(
         f"SELECT number, id, iif({_STANDS}, blocks, '[]'), session, seq FROM messages WHERE number > ? ORDER BY number LIMIT ?",
-        (done, limit),
+        (_done(db, version), limit),
     )
     return tuple(Unembedded(number, id, _text(blocks), _names(db, session, seq)) for number, id, blocks, session, seq in rows.fetchall())
+
+
+def left(db: sqlite3.Connection, version: str) -> int:
+    """How many messages lack a vector of a model."""
+    return int(db.execute("SELECT count(*) FROM messages WHERE number > ?", (_done(db, version),)).fetchone()[0])
+
+
+def _done(db: sqlite3.Connection, version: str) -> int:
+    """Up to which message each has its vector of a model."""
+    state = _state(db)
+    return min(state.done, _newest(db)) if state.version == version else 0
 
 
 def add(db: sqlite3.Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> bool:

@@ -236,7 +236,10 @@ class Api:
         if isinstance(identifier, str) and await self._is_here(identifier):
             raise Problem(409, f"The session {identifier} is here already.", "Delete it first, or keep the one that is here.")
         try:
-            return {"session": await self._store.import_session(data, self._service.time.wall())}
+            messages = data.get("messages")
+            count = len(messages) if isinstance(messages, list) else None
+            with self._service.progress.of("import", "messages", count) as work:
+                return {"session": await self._store.import_session(data, self._service.time.wall(), work.at)}
         except UsageError as error:
             raise Problem(422, error.message, error.hint) from error
 

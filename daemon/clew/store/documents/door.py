@@ -116,6 +116,10 @@ class DocumentsDoor:
         """Pieces that lack a vector of a model; at most so many."""
         return () if self.empty else await self._db.read(vectors.waiting, version, limit)
 
+    async def left(self, version: str) -> int:
+        """How many pieces lack a vector of a model."""
+        return 0 if self.empty else await self._db.read(vectors.left, version)
+
     async def embedded(self, version: str, found: Sequence[tuple[Unembedded, bytes]]) -> None:
         """Write vectors of pieces that waited for them."""
         await self._db.write_relaxed(vectors.add, version, found)

@@ -23,13 +23,21 @@ class Unembedded:
 
 def waiting(db: sqlite3.Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
     """The next pieces that lack a vector of a model; at most so many."""
-    there = "SELECT chunk FROM chunk_vectors" if _model(db) == version else "SELECT NULL WHERE false"
     rows = db.execute(
-        "SELECT c.id, d.name || ' ' || c.place || char(10) || c.text FROM chunks AS c JOIN documents AS d ON d.number = c.document"
-        f" WHERE d.ready = 1 AND c.id NOT IN ({there}) ORDER BY c.id LIMIT ?",
+        f"SELECT c.id, d.name || ' ' || c.place || char(10) || c.text {_without(db, version)} ORDER BY c.id LIMIT ?",
         (limit,),
     )
     return tuple(Unembedded(chunk, text) for chunk, text in rows)
+
+
+def left(db: sqlite3.Connection, version: str) -> int:
+    """How many pieces lack a vector of a model."""
+    return int(db.execute(f"SELECT count(*) {_without(db, version)}").fetchone()[0])
+
+
+def _without(db: sqlite3.Connection, version: str) -> str:
+    there = "SELECT chunk FROM chunk_vectors" if _model(db) == version else "SELECT NULL WHERE false"
+    return f"FROM chunks AS c JOIN documents AS d ON d.number = c.document WHERE d.ready = 1 AND c.id NOT IN ({there})"
 
 
 def add(db: sqlite3.Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> None:

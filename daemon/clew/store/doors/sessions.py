@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from clew.messages import Message
@@ -43,14 +43,19 @@ class SessionsDoor(Opened):
         exported = await self._db.read(sessions.export, session)
         return exported | {"files": await self.files.exported(session)}
 
-    async def import_session(self, data: dict[str, Any], now: float) -> str:
-        """Raises UsageError where `data` is no export, or its session is here already. Returns the session's id."""
+    async def import_session(self, data: dict[str, Any], now: float, tell: Callable[[int], object] = lambda done: None) -> str:
+        """Raises UsageError where `data` is no export, or its session is here already. Returns the session's id.
+
+        tell: told how many of its messages are written, now and then.
+        """
         export = await asyncio.to_thread(imports.check, data)
         session, messages = export.session, export.messages
         await self._db.write(imports.begin, session, now)
         try:
             for start in range(0, len(messages), imports.PIECE):
-                await self._db.write(imports.add, session, messages[start : start + imports.PIECE], now)
+                piece = messages[start : start + imports.PIECE]
+                await self._db.write(imports.add, session, piece, now)
+                tell(start + len(piece))
             async with self.files.placing():
                 for kept in export.files:
                     await self.files.put(await asyncio.to_thread(imports.body, kept))
