@@ -21,18 +21,36 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Mistake:
+    """What is wrong with the setting `key` of a section that is used, without its value, which may be a secret. serious: clew does not
+    start with it; else it is a warning."""
+
+    key: str
+    text: str
+    serious: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Plugin:
     """A kind that the config can name.
 
     Config: the model of its section. build: `build(name, settings)` returns the transport, provider or recall;
-    `name` is the section's name. examine: `examine(name, settings)` asks the platform for `clew doctor` what is wrong with the
-    section's account; it takes a few seconds at most, and changes nothing there.
+    `name` is the section's name. It connects to nothing. examine: `examine(name, settings)` asks the platform for `clew doctor` what is
+    wrong with the section's account; it takes a few seconds at most, and changes nothing there.
+
+    Three more are asked when a config is read, and are pure. mistakes: `mistakes(name, settings)` are those of an enabled section that
+    the model alone cannot see. sender: `sender(settings, text)` is the sender of an identity, `<section>:<text>` in the config, as
+    `Inbound.sender` will have it; raises ValueError with what it must look like where no message can ever have it. account:
+    `account(settings)` is the key of a setting and what of it may be read by one section only, such as a bot's token.
     """
 
     name: str
     Config: type[BaseModel]
     build: Callable[[str, Any], Any]
     examine: Callable[[str, Any], Awaitable[Sequence[Fault]]] | None = None
+    mistakes: Callable[[str, Any], Sequence[Mistake]] | None = None
+    sender: Callable[[Any, str], str] | None = None
+    account: Callable[[Any], tuple[str, str]] | None = None
 
 
 @cache

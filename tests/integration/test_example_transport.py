@@ -67,6 +67,7 @@ def test_an_installed_transport_stands_in_the_config_and_in_the_schema(tmp_path:
     shown = yaml.safe_load(clew(environment, config, "config", "show").stdout)["transports"]
     assert shown["folder"] == {"enabled": False, "kind": "folder", "path": "", "every": "1s"}
     assert '"folder"' in clew(environment, config, "config", "schema").stdout
+    config.write_text(json.dumps({**json.loads(config.read_text()), "people": {}}))
     assert set(shown) - set(yaml.safe_load(clew({}, config, "config", "show").stdout)["transports"]) == {"folder"}
 
 
@@ -74,6 +75,11 @@ def test_its_section_is_checked_as_strictly_as_a_built_in_one(tmp_path: Path, en
     right = written(tmp_path, {"folder": {"enabled": True, "path": "/srv/clew"}})
     checked = clew(environment, right, "config", "check")
     assert checked.returncode == 0, checked.stderr
+    odd = json.loads(right.read_text())
+    odd["people"]["ada"]["identities"] = ["folder:Ada Lovelace"]
+    right.write_text(json.dumps(odd))
+    checked = clew(environment, right, "config", "check")
+    assert "people.ada.identities[0]: no message can ever come from it: behind folder: must stand the name of a folder" in checked.stdout
     sections = {"a": {"pth": "/srv"}, "b": {"path": "/srv", "every": "0s"}, "c": {}}
     wrong = written(tmp_path, {name: {"enabled": True, "kind": "folder", **each} for name, each in sections.items()})
     checked = clew(environment, wrong, "config", "check")

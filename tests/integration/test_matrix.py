@@ -15,8 +15,8 @@ from clew.transport import Address, Delivery, Gone, Preview, Refused, Retry, Sen
 from clew_transports.matrix.doctor import NO_PASSWORDS
 from clew_transports.matrix.events import Place
 from clew_transports.matrix.html import LIMIT
-from clew_transports.matrix.settings import Settings
-from clew_transports.matrix.signing import BAD_PASSWORD, BAD_TOKEN, NO_ACCOUNT
+from clew_transports.matrix.settings import NO_ACCOUNT, Settings
+from clew_transports.matrix.signing import BAD_PASSWORD, BAD_TOKEN
 from clew_transports.matrix.transport import MatrixTransport, plugin
 from clew_transports.reading import READABLE
 from tests.emulators import matrix

@@ -11,8 +11,8 @@ from pydantic import SecretStr, ValidationError
 from clew.transport import Inbound, Receipt, Retry
 from clew_transports.slack import sockets
 from clew_transports.slack import transport as slack_transport
-from clew_transports.slack.doctor import BAD_APP, BAD_BOT, DISABLED, REQUIRED
-from clew_transports.slack.settings import Settings
+from clew_transports.slack.doctor import BAD_APP, BAD_BOT, DISABLED
+from clew_transports.slack.settings import REQUIRED, Settings
 from clew_transports.slack.transport import SlackTransport, plugin
 from tests.emulators import slack_wire, telegram
 from tests.emulators.slack import BOT, BOT_TOKEN, MENTION, TEAM, SlackEmulator

@@ -222,5 +222,6 @@ def test_no_door_leads_to_what_may_not_be_seen(happened: list[Event]) -> None:  
         expected = asyncio.run(run(folder))
         people = ", ".join(f"{each}: {{role: member, identities: ['desk:{each}']}}" for each in PEOPLE)
         config = folder / "clew.yaml"
-        config.write_text(f"data_dir: {folder}\npeople: {{{people}, me: {{role: owner, identities: ['web:local']}}}}\n")
+        desk = "transports: {desk: {kind: mqtt, enabled: false}}\n"
+        config.write_text(f"data_dir: {folder}\npeople: {{{people}, me: {{role: owner, identities: ['web:local']}}}}\n{desk}")
         on_the_command_line(config, expected)

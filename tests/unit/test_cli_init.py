@@ -171,13 +171,11 @@ def test_doctor_names_rules_for_tools_that_there_are_not(capsys: pytest.CaptureF
     assert (found["level"], found["text"]) == ("warning", "agent.approver names tools that there are not: fetch_ulr, mail__send")
 
 
-def test_doctor_names_jobs_whose_replies_can_never_be_sent(capsys: pytest.CaptureFixture[str], config: Path) -> None:
-    assert examined(capsys, config)[1]["schedule"]["level"] == "ok"
-    job = "{name: tea, cron: '@daily', prompt: x, deliver_to: 'mqtt:a b'}"
-    config.write_text(f"data_dir: {config.parent / 'data'}\ntransports: {{mqtt: {{port: 1}}}}\nschedule: [{job}]\n")
-    found = examined(capsys, config)[1]["schedule"]
-    assert found["level"] == "problem"
-    assert found["text"].startswith("tea: nothing can be sent to mqtt:a b: ")
+def test_doctor_says_what_is_doubtful_in_the_config(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    config.write_text(f"data_dir: {config.parent / 'data'}\nhttp: {{token: abc}}\n")
+    found = examined(capsys, config)[1]["config"]
+    assert (found["level"], found["command"]) == ("warning", "clew config check")
+    assert f"{config}:2:15 http.token: can be guessed" in found["text"]
 
 
 def test_doctor_does_not_write(capsys: pytest.CaptureFixture[str], config: Path) -> None:

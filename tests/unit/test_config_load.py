@@ -136,8 +136,9 @@ JOB = "schedule: [{name: a, prompt: x, deliver_to: web:a, %s}]"
         (JOB.replace("web:a", "wbe:a") % "every: 1h", "schedule[0].deliver_to: the transport of this address does not ex"),
         (JOB.replace("web:a", "web") % "every: 1h", "schedule[0].deliver_to: must be transport:name"),
         (JOB % "every: 1h}, {name: a, every: 2h, prompt: x, deliver_to: web:a", "schedule[1].name: schedule[0] has this"),
-        ("people: {a: {identities: ['m:x']}, b: {identities: ['m:x']}}", "people.b.identities[0]: this identity is liste"),
-        ("people: {a: {identities: ['m:x', 'm:x']}}", "people.a.identities[1]: this identity is listed for a already"),
+        ("people: {a: {identities: ['mqtt:x']}, b: {identities: ['mqtt:x']}}", "people.b.identities[0]: this identity is liste"),
+        ("people: {a: {identities: ['mqqt:x']}}", "people.a.identities[0]: no message can ever come from it: there is no transport of"),
+        ("people: {a: {identities: ['mqtt:x', 'mqtt:x']}}", "people.a.identities[1]: this identity is listed for a already"),
     ],
 )  # fmt: skip
 def test_impossible_combinations_are_faults(tmp_path: Path, text: str, complaint: str) -> None:

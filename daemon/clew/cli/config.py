@@ -27,13 +27,15 @@ def config() -> None:
 @config_option
 @click.pass_context
 def check(ctx: click.Context, path: Path | None) -> None:
-    """List all that is wrong with the config file, with file, line and column, and note what has no effect."""
+    """List all that is wrong or doubtful in the config file, with file, line and column, and note what has no effect."""
     try:
         found = find_config(path)
         settings = read(found)
     except ConfigError as err:
         _fail(ctx, err, to_stderr=not err.findings)
     else:
+        for warning in settings.warnings:
+            click.echo(f"warning: {warning}")
         for line in notes(settings, time.time(), zone_name(settings) if settings.schedule else "UTC"):
             click.echo(f"note: {line}")
         click.echo(f"ok: {found or NO_FILE}")

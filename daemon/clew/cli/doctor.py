@@ -25,7 +25,7 @@ from clew.cli.client import running
 from clew.cli.options import NO_FILE, asynchronous, config_option, json_option, settings
 from clew.cli.output import harmless
 from clew.cli.reading import reading, store_path
-from clew.config import Config, Job, ProviderSection, TransportSection, find_config
+from clew.config import Config, ProviderSection, TransportSection, find_config
 from clew.context.redact import redact
 from clew.errors import ClewError
 from clew.plugins import Fault
@@ -84,17 +84,23 @@ def doctor(ctx: click.Context, fix: bool, path: Path | None, as_json: bool) -> N
     """Look for what is wrong, and say what mends it. Exit code 1 if there is a problem."""
     try:
         config = settings(path)
-        loaded = "the config loads" if find_config(path) else NO_FILE
+        loaded = _loaded(config, "the config loads" if find_config(path) else NO_FILE)
     except ClewError as error:
         findings = {"config": Finding("problem", str(error), error.hint or "clew config check")}
     else:
-        findings = {"config": Finding("ok", loaded), **_examined(config, fix)}
+        findings = {"config": loaded, **_examined(config, fix)}
     if as_json:
         click.echo(json.dumps([_values(name, each) for name, each in findings.items()], ensure_ascii=False, indent=2))
     for name, each in findings.items() if not as_json else ():
         click.echo(f"{each.level:<8} {name}: {harmless(each.text)}" + (f"\n         → {each.command}" if each.command else ""))
     if any(each.level == "problem" for each in findings.values()):
         ctx.exit(1)
+
+
+def _loaded(config: Config, text: str) -> Finding:
+    if config.warnings:
+        return Finding("warning", "; ".join(map(str, config.warnings)), "clew config check")
+    return Finding("ok", text)
 
 
 def _values(name: str, finding: Finding) -> dict[str, str]:
@@ -365,25 +371,6 @@ async def _accepts(host: str, port: int) -> bool:
         return False
     writer.close()
     return True
-
-
-@check("schedule")
-async def schedule(config: Config) -> Finding:
-    """Whether the replies of the config's jobs can be sent where they are to go."""
-    wrong = [f"{job.name}: nothing can be sent to {job.deliver_to}: {why}" for job in config.schedule if (why := _unreachable(config, job))]
-    if wrong:
-        return Finding("problem", "; ".join(wrong), "correct deliver_to in the config's schedule")
-    return Finding("ok", f"{len(config.schedule)} jobs in the config")
-
-
-def _unreachable(config: Config, job: Job) -> str:
-    from clew.plugins import registry
-    from clew.transport import Address
-
-    to = Address.parse(str(job.deliver_to))
-    section = config.transports[to.transport]
-    built = registry("clew.transports")[section.kind].build(section.name, section.settings)
-    return str(built.capabilities.unreachable(to))
 
 
 @check("daemon")

@@ -38,7 +38,7 @@ def read(found: Path | None) -> Config:
     transports, providers = models("transports"), models("providers")
     if found is None:
         return defaults(transports=transports, providers=providers)
-    return load(found, transports=transports, providers=providers)
+    return load(found, transports=transports, providers=providers, plugins=registry("clew.transports"))
 
 
 def models(group: str) -> dict[str, type[BaseModel]]:

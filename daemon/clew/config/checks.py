@@ -40,6 +40,8 @@ OWN_WEIGHTS = "wordllama"
 
 _TOOL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider takes as a tool's name."""
+SHORTEST_TOKEN = 16
+"""Characters."""
 ALWAYS_THERE = "terminal"
 """The transport that may lack a section: it is reached through the daemon's socket."""
 
@@ -47,6 +49,11 @@ ALWAYS_THERE = "terminal"
 def faults(data: dict[str, Any]) -> list[Fault]:
     """All that `data` combines wrongly or asks for too early."""
     return [fault for check in _CHECKS for fault in check(data)]
+
+
+def doubts(data: dict[str, Any]) -> list[Fault]:
+    """What `data` says that is allowed and hardly meant."""
+    return [*_short_token(data)]
 
 
 def _at(data: Any, *path: str, default: Any = None) -> Any:
@@ -118,6 +125,12 @@ def _http(data: dict[str, Any]) -> Iterator[Fault]:
         yield Fault(("http", "host"), "other machines could reach this without a secret: set http.token, or use 127.0.0.1")
 
 
+def _short_token(data: dict[str, Any]) -> Iterator[Fault]:
+    token = _at(data, "http", "token")
+    if isinstance(token, str) and 0 < len(token) < SHORTEST_TOKEN:
+        yield Fault(("http", "token"), f"can be guessed: use {SHORTEST_TOKEN} characters or more, as from `openssl rand -hex 32`")
+
+
 def _providers(data: dict[str, Any]) -> Iterator[Fault]:
     sections = data.get("providers")
     if not isinstance(sections, dict):
@@ -161,13 +174,19 @@ def _embeddings(data: dict[str, Any]) -> Iterator[Fault]:
 
 def _identities(data: dict[str, Any]) -> Iterator[Fault]:
     owners: dict[str, str] = {}
+    given = data.get("transports")
+    sections = list(dict.fromkeys([*(given if isinstance(given, dict) else ()), ALWAYS_THERE]))
     for person, section in _entries(data, "people"):
         listed = section.get("identities")
         for index, identity in enumerate(listed if isinstance(listed, list) else ()):
             if not isinstance(identity, str):
                 continue
+            path: Path = ("people", person, "identities", index)
+            transport, colon, _ = identity.partition(":")
+            if colon and transport and transport not in sections:
+                message = f"no message can ever come from it: there is no transport of this name; there are: {', '.join(sections)}"
+                yield Fault(path, message, _nearest(transport, sections))
             if identity in owners:
-                path = ("people", person, "identities", index)
                 yield Fault(path, f"this identity is listed for {shown((owners[identity],))} already")
             owners.setdefault(identity, person)
 

@@ -12,11 +12,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from clew.config import yaml
-from clew.config.checks import faults
+from clew.config.checks import doubts, faults
 from clew.config.expand import Expansion, located
+from clew.config.plugged import said, with_senders
 from clew.config.report import Report
 from clew.config.settings import Config, ProviderSection, TransportSection, empty
 from clew.errors import ConfigError
+from clew.plugins import Plugin
 
 DEFAULTS: Mapping[str, Any] = {
     "data_dir": "${STATE_DIRECTORY:-~/.local/share/clew}",
@@ -37,6 +39,10 @@ there switched off."""
 
 Models = Mapping[str, type[BaseModel]]
 """The config model of each kind."""
+
+Plugins = Mapping[str, Plugin]
+"""The plug-in of each kind of transports, for what it says of a config beyond its model."""
+NO_PLUGINS: Plugins = {}
 
 SECTION_KEYS = {"providers": ("kind",), "transports": ("kind", "enabled")}
 """The keys that every section of a plug-in has beside those of its own model."""
@@ -60,17 +66,21 @@ def find_config(explicit: str | Path | None = None, env: Mapping[str, str] = os.
     return next((place for place in places if place.is_file()), None)
 
 
-def load(path: str | Path, *, transports: Models, providers: Models, env: Mapping[str, str] = os.environ) -> Config:
+def load(
+    path: str | Path, *, transports: Models, providers: Models, plugins: Plugins = NO_PLUGINS, env: Mapping[str, str] = os.environ
+) -> Config:
     """The configuration in the file `path`.
 
     transports, providers: the config model of each kind that exists. A plug-in's model gets its section without
     `kind` and `enabled`, strictly and without unknown keys; it must accept the empty text for a secret, which is
     what a disabled section holds.
+    plugins: kinds of transports that are asked about accounts, senders and addresses too.
     env: the environment for `${NAME}`, $HOME, $STATE_DIRECTORY and $CREDENTIALS_DIRECTORY.
     Raises ConfigError with all findings, in the order of the file.
     """
     path = Path(path)
-    return _loaded(_read(path), str(path), path.absolute().parent, {"providers": providers, "transports": transports}, env)
+    models = {"providers": providers, "transports": transports}
+    return _loaded(_read(path), str(path), path.absolute().parent, models, plugins, env)
 
 
 def defaults(*, transports: Models, providers: Models, env: Mapping[str, str] = os.environ) -> Config:
@@ -78,10 +88,10 @@ def defaults(*, transports: Models, providers: Models, env: Mapping[str, str] = 
 
     Raises ConfigError where the environment holds what no setting can.
     """
-    return _loaded(b"", "the defaults", Path.cwd(), {"providers": providers, "transports": transports}, env)
+    return _loaded(b"", "the defaults", Path.cwd(), {"providers": providers, "transports": transports}, NO_PLUGINS, env)
 
 
-def _loaded(raw: bytes, file: str, base: Path, models: Mapping[str, Models], env: Mapping[str, str]) -> Config:
+def _loaded(raw: bytes, file: str, base: Path, models: Mapping[str, Models], plugins: Plugins, env: Mapping[str, str]) -> Config:
     root, found = yaml.parse(raw, file)
     _fill(root, models)
     expansion = Expansion(file, env, base, _disabled(root))
@@ -89,6 +99,8 @@ def _loaded(raw: bytes, file: str, base: Path, models: Mapping[str, Models], env
     report = Report(file, root, expansion.expanded, [*found, *expansion.findings])
     for fault in faults(data):
         report.fault(fault.path, fault.message, fault.nearest)
+    for doubt in doubts(data):
+        report.warning(doubt.path, doubt.message)
     built = {group: _sections(report, group, data.pop(group), models[group]) for group in models}
     config = report.validated(Config, data)
     if config:
@@ -101,10 +113,20 @@ def _loaded(raw: bytes, file: str, base: Path, models: Mapping[str, Models], env
         )
         config._credentials = frozenset(expansion.credentials)
         _unusable(report, config)
+        config = _asked(report, config, plugins)
     if report.findings or not config:
         hint = f"only {len(report.findings)} of the faults are listed" if report.full else ""
         raise ConfigError(findings=sorted(report.findings, key=lambda each: (each.line, each.column)), hint=hint)
     return config
+
+
+def _asked(report: Report, config: Config, plugins: Plugins) -> Config:
+    """`config` as the plug-ins read it; what they find wrong is noted."""
+    known, wrong = with_senders(config, plugins)
+    for each in (*wrong, *said(known, plugins)):
+        (report.fault if each.serious else report.warning)(each.path, each.message)
+    known._warnings = tuple(sorted(report.warnings, key=lambda each: (each.line, each.column)))
+    return known
 
 
 def _read(path: Path) -> bytes:

@@ -34,6 +34,7 @@ class Report:
         self.root = root
         self.hidden = set(hidden)
         self.findings = list(findings)[:MAX_FINDINGS]
+        self.warnings: list[Finding] = []
         self._keys = {finding.key for finding in self.findings}
 
     @property
@@ -49,6 +50,12 @@ class Report:
         self._keys.add(key)
         mark = self._mark(path, at_key)
         self.findings.append(Finding(self.file, mark.line, mark.column, key, message, nearest))
+
+    def warning(self, path: yaml.Path, message: str) -> None:
+        """Notes that the value at `path` is hardly what was meant."""
+        mark = self._mark(path, False)
+        if len(self.warnings) < MAX_FINDINGS:
+            self.warnings.append(Finding(self.file, mark.line, mark.column, yaml.shown(path), message))
 
     def validated(self, model: type[M], data: Any, path: yaml.Path = (), common: Sequence[str] = ()) -> M | None:
         """`data`, which stands at `path`, as a `model`; None if it is wrong, and then it is noted.

@@ -30,6 +30,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from clew.config.units import Duration, Size
+from clew.errors import Finding
 
 DEFAULT_TRIGGER_MESSAGES = 60
 """What `trigger_messages: 0` means (promise 8)."""
@@ -411,6 +412,12 @@ class Config(Settings):
     limits: Limits = Limits()
 
     _credentials: frozenset[str] = PrivateAttr(frozenset())
+    _warnings: tuple[Finding, ...] = PrivateAttr(())
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """What is allowed and hardly meant, in the order of the file."""
+        return self._warnings
 
     def secrets(self) -> frozenset[str]:
         """Plain values of all secrets, for the log's redactor: secret fields and what `${file:}`, `${cred:}` gave."""

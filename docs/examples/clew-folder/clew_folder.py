@@ -186,4 +186,11 @@ async def _examine(name: str, settings: Settings) -> Sequence[Fault]:
     return ()
 
 
-plugin = Plugin("folder", Settings, _build, _examine)
+def _sender(settings: Settings, text: str) -> str:
+    """Whoever a file's folder is named for."""
+    if not WHO.fullmatch(text):
+        raise ValueError("must stand the name of a folder: 1 to 64 of A-Z a-z 0-9 _ -")
+    return text
+
+
+plugin = Plugin("folder", Settings, _build, _examine, sender=_sender)

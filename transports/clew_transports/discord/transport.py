@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from clew.plugins import Fault, Plugin
+from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import Address, Capabilities, Delivery, Host, Part, Preview, PreviewRef, Route, Sent, Typing
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.discord import account
@@ -19,7 +19,7 @@ from clew_transports.discord.place import Place
 from clew_transports.discord.receiving import FATAL_PAUSE_S, Receiver
 from clew_transports.discord.sending import Sender, unreachable
 from clew_transports.pace import Pauses
-from clew_transports.settings import BaseUrl, Groups, Section
+from clew_transports.settings import BaseUrl, Groups, Section, plain_http
 from clew_transports.text import parts
 
 TYPING_S = 8.0
@@ -141,8 +141,22 @@ async def _examine(name: str, settings: Settings) -> Sequence[Fault]:
         return await account.faults(api, name)
 
 
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    return plain_http(settings.base_url)
+
+
+def _sender(settings: Settings, text: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise ValueError("must stand the number that Discord has for the person (Copy User ID), and not their name")
+    return str(int(text))
+
+
+def _account(settings: Settings) -> tuple[str, str]:
+    return "token", settings.token.get_secret_value()
+
+
 def _build(name: str, settings: Settings) -> DiscordTransport:
     return DiscordTransport(name, settings)
 
 
-plugin = Plugin("discord", Settings, _build, _examine)
+plugin = Plugin("discord", Settings, _build, _examine, _mistakes, _sender, _account)

@@ -12,13 +12,13 @@ import structlog
 from pydantic import AfterValidator, Field, SecretStr
 
 from clew.config import Duration, Needed
-from clew.plugins import Fault, Plugin
+from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, PreviewRef, Refused, Route, Sent, Typing
 from clew_transports.email import imap, replies, smtp
 from clew_transports.email.messages import Reader, Trust, attachment
 from clew_transports.pace import kept_up
 from clew_transports.reading import Malformed
-from clew_transports.settings import Section
+from clew_transports.settings import Section, readable
 from clew_transports.text import parts
 
 PART_BYTES = 256 * 1024
@@ -217,9 +217,6 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
         faults.append(Fault(str(error), f"check transports.{name}.imap_host, username and password"))
     if why := await asyncio.to_thread(smtp.check, outward):
         faults.append(Fault(why, f"check transports.{name}.smtp_host, smtp_tls and password"))
-    for host, open_ in ((settings.imap_host, not settings.imap_tls), (settings.smtp_host, settings.smtp_tls == "none")):
-        if open_ and host not in ("localhost", "127.0.0.1", "::1"):
-            faults.append(Fault(f"words and password go to {host} for everybody to read", f"turn TLS on in transports.{name}"))
     if settings.trust_from:
         faults.append(Fault("trust_from is on: whoever writes somebody's address into From is that person", "use authserv_id", False))
     elif not (settings.authserv_id or settings.token):
@@ -227,8 +224,26 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
     return faults
 
 
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    what = "password and mails go"
+    inward = () if settings.imap_tls else readable(settings.imap_host, "imap_tls", what, "turn TLS on")
+    outward = () if settings.smtp_tls != "none" else readable(settings.smtp_host, "smtp_tls", what, "set tls, or starttls")
+    return (*inward, *outward)
+
+
+def _sender(settings: Settings, text: str) -> str:
+    if not _ADDRESS.fullmatch(text):
+        raise ValueError("must stand a mail address alone, such as ada@example.org")
+    return text.lower()
+
+
+def _account(settings: Settings) -> tuple[str, str]:
+    box = settings.imap_host.lower(), str(settings.imap_port), settings.username or settings.address, settings.folder
+    return "address", " ".join(box) if settings.imap_host else ""
+
+
 def _build(name: str, settings: Settings) -> EmailTransport:
     return EmailTransport(name, settings)
 
 
-plugin = Plugin("email", Settings, _build, _examine)
+plugin = Plugin("email", Settings, _build, _examine, _mistakes, _sender, _account)

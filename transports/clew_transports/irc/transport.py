@@ -14,7 +14,7 @@ import structlog
 from pydantic import AfterValidator, Field, SecretStr
 
 from clew.config import Duration, Needed
-from clew.plugins import Fault, Plugin
+from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -36,7 +36,7 @@ from clew_transports.irc.lines import LIMIT, Line, addressed, folded, plain, sai
 from clew_transports.markup import plain as without_marks
 from clew_transports.markup import read
 from clew_transports.pace import kept_up
-from clew_transports.settings import Groups, Section
+from clew_transports.settings import Groups, Section, readable
 from clew_transports.text import parts
 
 BURST = 5
@@ -281,8 +281,22 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
     return []
 
 
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    return () if settings.tls else readable(settings.host, "tls", "what is said goes", "set tls: true and the port for it")
+
+
+def _sender(settings: Settings, text: str) -> str:
+    if not re.fullmatch(r"[^\s,:!@#&][^\s,:!@]{0,63}", text):
+        raise ValueError("must stand an account's name alone, such as ada")
+    return folded(text)
+
+
+def _account(settings: Settings) -> tuple[str, str]:
+    return "nick", f"{settings.host.lower()}:{settings.port} {folded(settings.nick)}" if settings.host else ""
+
+
 def _build(name: str, settings: Settings) -> IrcTransport:
     return IrcTransport(name, settings)
 
 
-plugin = Plugin("irc", Settings, _build, _examine)
+plugin = Plugin("irc", Settings, _build, _examine, _mistakes, _sender, _account)

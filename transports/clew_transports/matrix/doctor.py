@@ -7,8 +7,8 @@ from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.matrix.api import Api, Refusal
 from clew_transports.matrix.events import Place
 from clew_transports.matrix.rooms import Rooms
-from clew_transports.matrix.settings import Settings
-from clew_transports.matrix.signing import NO_ACCOUNT, encrypts, sign_in, why
+from clew_transports.matrix.settings import NO_ACCOUNT, Settings
+from clew_transports.matrix.signing import encrypts, sign_in, why
 from clew_transports.reading import Malformed
 
 NO_PASSWORDS = "the homeserver takes no passwords"

@@ -1,11 +1,15 @@
 """The config section of a Matrix account."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from clew_transports.settings import BaseUrl, Groups, Section
+from clew.plugins import Mistake
+from clew_transports.settings import BaseUrl, Groups, Section, plain_http
+
+NO_ACCOUNT = "neither a password nor a token is set"
 
 
 def _is_user(user: str) -> str:
@@ -40,3 +44,22 @@ class Settings(Section):
         """A secret, empty where it is not set."""
         held: SecretStr | None = getattr(self, key)
         return held.get_secret_value() if held else ""
+
+
+def mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    """See `Plugin.mistakes`."""
+    nobody = not (settings.secret("password") or settings.secret("token"))
+    return (*((Mistake("user", NO_ACCOUNT),) if nobody else ()), *plain_http(settings.base_url))
+
+
+def sender(settings: Settings, text: str) -> str:
+    """See `Plugin.sender`. Of old accounts capitals are part of the name."""
+    if not re.fullmatch(r"@[^\s:]{1,254}:[^\s]{1,254}", text):
+        raise ValueError("must stand the person's whole id, such as @ada:example.org")
+    return text
+
+
+def account(settings: Settings) -> tuple[str, str]:
+    """See `Plugin.account`."""
+    key: Literal["user", "token"] = "user" if settings.user else "token"
+    return key, f"{settings.base_url} {settings.user or settings.secret('token')}"

@@ -7,14 +7,13 @@ from pathlib import Path
 
 from clew_transports.matrix.api import Api, Refusal
 from clew_transports.matrix.events import Me, Place
-from clew_transports.matrix.settings import Settings
+from clew_transports.matrix.settings import NO_ACCOUNT, Settings
 from clew_transports.reading import Malformed
 
 SESSION_NAME = "clew"
 """As the session is called in the account's list of sessions."""
 BAD_TOKEN = "the homeserver does not know the session any more: make a new token, or give clew the password"
 BAD_PASSWORD = "the homeserver does not take this user and password"
-NO_ACCOUNT = "neither a password nor a token is set"
 
 
 def encrypts() -> bool:

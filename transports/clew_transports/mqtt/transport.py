@@ -15,7 +15,7 @@ from paho.mqtt.properties import Properties
 from pydantic import Field, SecretStr, model_validator
 
 from clew.config import Duration
-from clew.plugins import Fault, Plugin
+from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -47,7 +47,7 @@ from clew_transports.mqtt.connection import (
 )
 from clew_transports.mqtt.payload import NAME, Ignored, Packet, Topics
 from clew_transports.mqtt.redelivery import Unnamed
-from clew_transports.settings import Section
+from clew_transports.settings import Section, readable
 from clew_transports.text import parts
 
 PART_BYTES = 256 * 1024
@@ -276,8 +276,22 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
     return [Fault(why, f"check transports.{name}: host, port, username and password")] if why else []
 
 
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    return () if settings.tls else readable(settings.host, "tls", "messages and password go", "set tls: true, and the port for it (8883)")
+
+
+def _sender(settings: Settings, text: str) -> str:
+    if why := mqtt_payload.unreachable(Address("mqtt", text)):
+        raise ValueError(f"must stand a user as it is in the topic: {why}")
+    return text
+
+
+def _account(settings: Settings) -> tuple[str, str]:
+    return "bot", f"{settings.host.lower()}:{settings.port} {settings.bot}"
+
+
 def _build(name: str, settings: Settings) -> MqttTransport:
     return MqttTransport(name, settings)
 
 
-plugin = Plugin("mqtt", Settings, _build, _examine)
+plugin = Plugin("mqtt", Settings, _build, _examine, _mistakes, _sender, _account)

@@ -8,7 +8,7 @@ import structlog
 from pydantic import AfterValidator, Field, SecretStr
 from yarl import URL
 
-from clew.plugins import Fault, Plugin
+from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -29,7 +29,7 @@ from clew_transports.calls import ANSWER_S, Answer, Calls, Unanswered, Unreached
 from clew_transports.ntfy.events import TOPIC, event, read
 from clew_transports.pace import kept_up
 from clew_transports.reading import Malformed
-from clew_transports.settings import BaseUrl, Section
+from clew_transports.settings import BaseUrl, Section, plain_http
 from clew_transports.text import parts
 
 LIMIT = 4096
@@ -253,8 +253,18 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
             return [Fault(str(error), f"check transports.{name}.base_url")]
 
 
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    return plain_http(settings.base_url)
+
+
+def _sender(settings: Settings, text: str) -> str:
+    if settings.topics and text not in settings.topics:
+        raise ValueError(f"must stand a topic that is read, and those are: {', '.join(sorted(settings.topics))}")
+    return text
+
+
 def _build(name: str, settings: Settings) -> NtfyTransport:
     return NtfyTransport(name, settings)
 
 
-plugin = Plugin("ntfy", Settings, _build, _examine)
+plugin = Plugin("ntfy", Settings, _build, _examine, _mistakes, _sender)

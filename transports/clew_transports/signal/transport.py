@@ -31,7 +31,7 @@ from clew.transport import (
 from clew_transports.pace import kept_up
 from clew_transports.reading import Malformed
 from clew_transports.settings import Groups, Section
-from clew_transports.signal.envelopes import NUMBER, Reader, receiver
+from clew_transports.signal.envelopes import NUMBER, UUID, Reader, receiver
 from clew_transports.signal.rpc import ANSWER_S, Fault, Rpc, Unanswered, Unreached
 from clew_transports.signal.styles import LIMIT, rendered, size
 from clew_transports.text import parts
@@ -261,8 +261,18 @@ async def _examine(name: str, settings: Settings) -> list[DoctorFault]:
     return []
 
 
+def _sender(settings: Settings, text: str) -> str:
+    if not (UUID.fullmatch(text.lower()) or NUMBER.fullmatch(text)):
+        raise ValueError("must stand the person's id, which `clew access list` shows once they have written, or a number like +15551234567")
+    return text.lower()
+
+
+def _account(settings: Settings) -> tuple[str, str]:
+    return "account", settings.account
+
+
 def _build(name: str, settings: Settings) -> SignalTransport:
     return SignalTransport(name, settings)
 
 
-plugin = Plugin("signal", Settings, _build, _examine)
+plugin = Plugin("signal", Settings, _build, _examine, None, _sender, _account)

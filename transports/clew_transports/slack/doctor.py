@@ -8,10 +8,9 @@ from clew_transports.reading import Malformed
 from clew_transports.signature import WINDOW_S
 from clew_transports.slack.api import ACCOUNT, Api, Refusal
 from clew_transports.slack.events import Bot
-from clew_transports.slack.settings import Settings, secret
+from clew_transports.slack.settings import REQUIRED, Settings, secret
 
 PAGE = "https://api.slack.com/apps"
-REQUIRED = "neither app_token (Socket Mode) nor signing_secret (Events API) is set: no message can arrive (docs/transports/slack.md)"
 BAD_BOT = f"Slack does not take the bot_token: copy the Bot User OAuth Token again ({PAGE}, OAuth & Permissions)"
 BAD_APP = f"Slack does not take the app_token: make an app-level token with the scope connections:write ({PAGE}, Basic Information)"
 DISABLED = f"Socket Mode is off for this app: turn it on ({PAGE}, Socket Mode), or use the Events API (docs/transports/slack.md)"

@@ -10,6 +10,7 @@ from clew_transports.reading import Malformed
 from clew_transports.settings import Groups
 from clew_transports.slack.mrkdwn import words
 from clew_transports.slack.place import Place, order
+from clew_transports.slack.settings import USER
 
 SAID = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of a message that a person wrote."""
@@ -29,7 +30,6 @@ MAX_NAMED = 10
 """People in one message whose names are looked up."""
 
 _CHANNEL = re.compile(r"[CDG][A-Z0-9]{1,30}", re.ASCII)
-_USER = re.compile(r"[UW][A-Z0-9]{1,30}", re.ASCII)
 _SOMEBODY = re.compile(r"<@([UW][A-Z0-9]{1,30})(?:\|[^<>]*)?>", re.ASCII)
 _MASSES = re.compile(r"<!(?:channel|here|everyone|group|subteam\^)", re.ASCII)
 
@@ -74,7 +74,7 @@ def people_in(event: Any) -> list[str]:
     """The users whose names are needed to read an event, the sender first."""
     try:
         found = [event.get("user"), *_SOMEBODY.findall(str(event.get("text") or ""))]
-        return list(dict.fromkeys(each for each in found if isinstance(each, str) and _USER.fullmatch(each)))[:MAX_NAMED]
+        return list(dict.fromkeys(each for each in found if isinstance(each, str) and USER.fullmatch(each)))[:MAX_NAMED]
     except AttributeError:
         return []
 
@@ -118,7 +118,7 @@ class Reader:
         is_meant = self._is_meant(event, channel, place)
         if not self._is_somebody(event) or not (text or attachments) or not (is_meant or self._is_kept(event, channel, place)):
             return None, place
-        sender, thread, direct = _fitting(_USER, event["user"]), _thread(event), channel.startswith("D")
+        sender, thread, direct = _fitting(USER, event["user"]), _thread(event), channel.startswith("D")
         if is_meant and not direct and (thread is None or place.is_joined(channel, thread)):
             place = place.joined(channel, thread or ts)
         inbound = Inbound(
@@ -145,7 +145,7 @@ class Reader:
         read = message | {"text": before.get("text", text)}
         if not (self._is_meant(read, channel, place) or self._is_kept(read, channel, place)):
             return None
-        ts, direct, sender = str(message["ts"]), channel.startswith("D"), _fitting(_USER, message["user"])
+        ts, direct, sender = str(message["ts"]), channel.startswith("D"), _fitting(USER, message["user"])
         at = str(message["edited"]["ts"])
         return Inbound(
             external_id=f"{self._external(channel, ts)}/e{order(at)[0]}.{order(at)[1]:06}",
@@ -170,7 +170,7 @@ class Reader:
         return Inbound(
             external_id=f"{self._external(channel, ts)}/d",
             address=self._address(channel, _thread(before) if before else None, ts),
-            sender=_fitting(_USER, before["user"]) if before else "",
+            sender=_fitting(USER, before["user"]) if before else "",
             text="",
             direct=channel.startswith("D"),
             kind="delete",
@@ -187,7 +187,7 @@ class Reader:
         return Inbound(
             external_id=f"{self._external(channel, ts)}/r{order(at)[0]}.{order(at)[1]:06}",
             address=Address(self.name, channel),
-            sender=_fitting(_USER, event["user"]),
+            sender=_fitting(USER, event["user"]),
             text=emoji,
             direct=channel.startswith("D"),
             kind="reaction",

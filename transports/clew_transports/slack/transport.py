@@ -29,13 +29,13 @@ from clew_transports.pace import Pauses
 from clew_transports.reading import Malformed
 from clew_transports.slack.api import ACCOUNT, DELETE, GONE, HALF_DONE, LATER, POST, UPDATE, Api, Refusal
 from clew_transports.slack.callbacks import Callbacks
-from clew_transports.slack.doctor import REQUIRED, examine, why
+from clew_transports.slack.doctor import examine, why
 from clew_transports.slack.events import Bot, Reader
 from clew_transports.slack.history import patient
 from clew_transports.slack.inlet import Inlet
 from clew_transports.slack.mrkdwn import LIMIT, rendered, size
 from clew_transports.slack.place import Place
-from clew_transports.slack.settings import Settings, secret, unreachable
+from clew_transports.slack.settings import REQUIRED, Settings, account, mistakes, secret, sender, unreachable
 from clew_transports.slack.sockets import Sockets
 from clew_transports.text import parts
 
@@ -337,4 +337,4 @@ def _build(name: str, settings: Settings) -> SlackTransport:
     return SlackTransport(name, settings)
 
 
-plugin = Plugin("slack", Settings, _build, examine)
+plugin = Plugin("slack", Settings, _build, examine, mistakes, sender, account)

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, SecretStr
 from yarl import URL
 
 from clew.config import Needed
-from clew.plugins import Fault, Plugin
+from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -38,7 +38,7 @@ from clew_transports.incoming import Answered, body
 from clew_transports.markup import plain, read
 from clew_transports.pace import kept_up
 from clew_transports.reading import Malformed
-from clew_transports.settings import BaseUrl, Section
+from clew_transports.settings import BaseUrl, Section, plain_http
 from clew_transports.sms.messages import is_sent, is_signed, media, next_page, of_list, of_post
 from clew_transports.text import parts
 
@@ -304,6 +304,24 @@ def _said(answer: Answer) -> str:
     return f"Twilio answered {answer.status}" + (f" ({code})" if code else "") + (f": {why}" if why else "")
 
 
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    own = f"/webhooks/{name}/"
+    elsewhere = not URL(settings.url).path.endswith(own)
+    text = f"clew takes what Twilio sends at {own}: with another path it must be changed on the way (docs/transports/sms.md)"
+    return (*((Mistake("url", text, serious=False),) if elsewhere else ()), *plain_http(settings.base_url))
+
+
+def _sender(settings: Settings, text: str) -> str:
+    number = re.sub(r"[ ()./-]", "", text)
+    if not _NUMBER.fullmatch(number):
+        raise ValueError("must stand a telephone number with the country's code, such as +15551234567")
+    return number
+
+
+def _account(settings: Settings) -> tuple[str, str]:
+    return "number", settings.number
+
+
 def _build(name: str, settings: Settings) -> SmsTransport:
     return SmsTransport(name, settings)
 
@@ -329,4 +347,4 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
     return []
 
 
-plugin = Plugin("sms", Settings, _build, _examine)
+plugin = Plugin("sms", Settings, _build, _examine, _mistakes, _sender, _account)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import structlog
 from pydantic import AfterValidator, Field, SecretStr
 
-from clew.plugins import Fault, Plugin
+from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -33,7 +33,7 @@ from clew.transport import (
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.pace import Pauses
 from clew_transports.reading import Malformed
-from clew_transports.settings import BaseUrl, Groups, Section
+from clew_transports.settings import BaseUrl, Groups, Section, plain_http
 from clew_transports.telegram.api import Api, Refusal
 from clew_transports.telegram.html import LIMIT, rendered, size, visible
 from clew_transports.telegram.updates import CHAT, PRESSED, Bot, Place, Reader
@@ -86,6 +86,20 @@ def unreachable(to: Address) -> str:
     """Why the Bot API takes no message for `to`; empty where it may."""
     fits = re.fullmatch(r"-?[0-9]{1,20}", to.chat) and re.fullmatch(r"[0-9]{1,20}", to.thread or "0")
     return "" if fits else "chat and topic must be the numbers that Telegram has for them"
+
+
+def _sender(settings: Settings, text: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        raise ValueError("must stand the number that Telegram has for the person, such as 123456789, and not their @name")
+    return str(int(text))
+
+
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    return plain_http(settings.base_url)
+
+
+def _account(settings: Settings) -> tuple[str, str]:
+    return "token", settings.token.get_secret_value().partition(":")[0]
 
 
 def streams(to: Address) -> Stream:
@@ -404,4 +418,4 @@ def _build(name: str, settings: Settings) -> TelegramTransport:
     return TelegramTransport(name, settings)
 
 
-plugin = Plugin("telegram", Settings, _build, _examine)
+plugin = Plugin("telegram", Settings, _build, _examine, _mistakes, _sender, _account)

@@ -11,7 +11,7 @@ from aiohttp import web
 from pydantic import AfterValidator, Field, SecretStr
 from yarl import URL
 
-from clew.plugins import Plugin
+from clew.plugins import Mistake, Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -49,6 +49,9 @@ NOT_TAKEN = frozenset({408, 425, 429})
 STRANGER = "unknown sender"
 """The reason of a receipt by which the access policy turns somebody away."""
 
+SHORTEST_SECRET = 16
+"""Characters: fewer can be tried through by whoever has seen one signed request."""
+
 log = structlog.get_logger()
 
 
@@ -68,6 +71,17 @@ class Settings(Section):
 def unreachable(to: Address) -> str:
     """Why nothing can be sent to `to` of its own accord."""
     return "a webhook answers where a message asks for it, and can be sent nothing else"
+
+
+def _is_weak(secret: SecretStr) -> bool:
+    text = secret.get_secret_value()
+    return bool(text) and (len(text) < SHORTEST_SECRET or len(set(text)) < SHORTEST_SECRET // 2)
+
+
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    text = f"can be guessed: use {SHORTEST_SECRET} characters or more, and many different ones, as from `openssl rand -hex 32`"
+    old = any(map(_is_weak, settings.old_secrets))
+    return [Mistake(key, text) for key, weak in (("secret", _is_weak(settings.secret)), ("old_secrets", old)) if weak]
 
 
 class WebhookTransport:
@@ -199,4 +213,4 @@ def _build(name: str, settings: Settings) -> WebhookTransport:
     return WebhookTransport(name, settings)
 
 
-plugin = Plugin("webhook", Settings, _build)
+plugin = Plugin("webhook", Settings, _build, mistakes=_mistakes)

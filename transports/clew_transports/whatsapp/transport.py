@@ -14,7 +14,7 @@ from pydantic import AfterValidator, SecretStr
 from yarl import URL
 
 from clew.config import Needed
-from clew.plugins import Fault, Plugin
+from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -33,7 +33,7 @@ from clew.transport import (
 from clew_transports.calls import ANSWER_S, Answer, Calls, Unanswered, Unreached
 from clew_transports.incoming import Answered, body
 from clew_transports.pace import kept_up
-from clew_transports.settings import BaseUrl, Section
+from clew_transports.settings import BaseUrl, Section, plain_http
 from clew_transports.text import parts
 from clew_transports.whatsapp.dialect import LIMIT, rendered, size
 from clew_transports.whatsapp.messages import is_signed, read
@@ -297,8 +297,23 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
     return []
 
 
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    return plain_http(settings.base_url)
+
+
+def _sender(settings: Settings, text: str) -> str:
+    digits = re.sub(r"[ ()./-]", "", text).removeprefix("+")
+    if not re.fullmatch(r"[0-9]{5,20}", digits):
+        raise ValueError("must stand the person's number with the country's code, such as 15551234567")
+    return digits
+
+
+def _account(settings: Settings) -> tuple[str, str]:
+    return "phone_number_id", settings.phone_number_id
+
+
 def _build(name: str, settings: Settings) -> WhatsappTransport:
     return WhatsappTransport(name, settings)
 
 
-plugin = Plugin("whatsapp", Settings, _build, _examine)
+plugin = Plugin("whatsapp", Settings, _build, _examine, _mistakes, _sender, _account)

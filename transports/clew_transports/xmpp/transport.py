@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr
 
 from clew.config import Needed
-from clew.plugins import Fault, Plugin
+from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -27,10 +27,10 @@ from clew.transport import (
     Unknown,
 )
 from clew_transports.pace import kept_up
-from clew_transports.settings import Groups, Section
+from clew_transports.settings import Groups, Section, readable
 from clew_transports.text import parts
 from clew_transports.xmpp.connection import Account, Connection, Offline, Silent, connected
-from clew_transports.xmpp.stanzas import JID, Reader, Stanza, moved
+from clew_transports.xmpp.stanzas import JID, Reader, Stanza, bare, moved
 from clew_transports.xmpp.styling import rendered
 
 PART_BYTES = 16 * 1024
@@ -234,8 +234,23 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
     ]
 
 
+def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
+    server = settings.host or settings.jid.partition("@")[2]
+    return () if settings.tls else readable(server, "tls", "password and messages go", "set tls: true")
+
+
+def _sender(settings: Settings, text: str) -> str:
+    if not JID.fullmatch(bare(text)):
+        raise ValueError("must stand a JID, such as ada@example.org")
+    return bare(text)
+
+
+def _own(settings: Settings) -> tuple[str, str]:
+    return "jid", settings.jid
+
+
 def _build(name: str, settings: Settings) -> XmppTransport:
     return XmppTransport(name, settings)
 
 
-plugin = Plugin("xmpp", Settings, _build, _examine)
+plugin = Plugin("xmpp", Settings, _build, _examine, _mistakes, _sender, _own)
