@@ -11,6 +11,8 @@ Clock = Callable[[], float]
 
 ID_LENGTH = 12
 
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+
 
 def new_id() -> str:
     """12 random base32 characters (60 bits): an id that people see and type."""
@@ -23,3 +25,14 @@ class Time:
 
     wall: Clock = time.time
     steady: Clock = time.monotonic
+
+
+def span(seconds: float) -> str:
+    """A length of time in its two largest units, such as `4 min` or `2 d 3 h`."""
+    left = int(seconds)
+    counts: list[str] = []
+    for size, unit in UNITS:
+        count, left = divmod(left, size)
+        counts.append(f"{count} {unit}" if count else "")
+    first = next((at for at, text in enumerate(counts) if text), None)
+    return f"{left} s" if first is None else " ".join(filter(None, counts[first : first + 2]))

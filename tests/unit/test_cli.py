@@ -11,7 +11,7 @@ import pytest
 
 from clew import cli
 from clew.cli import main
-from clew.cli.status import span
+from clew.clock import span
 from clew.errors import NotFound
 
 CLEW = [sys.executable, "-c", "from clew.cli import main; main()"]

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -11,21 +12,27 @@ from hypothesis import strategies as st
 
 from clew.context.redact import redact
 from clew.log_ring import CHARACTERS, LINES, LONGEST, MOST_VALUES, Ring, Wanted, recent
-from clew.logging import setup
+from clew.logging import Redact, setup
 
 SECRET = "sunflower-and-marmalade-22"
 
 
-@pytest.fixture
-def log() -> Iterator[structlog.typing.FilteringBoundLogger]:
+@contextmanager
+def logging_to_stderr(redactor: Redact) -> Iterator[structlog.typing.FilteringBoundLogger]:
     """The real log, as the daemon sets it up, put back afterwards."""
     root, before = logging.getLogger(), structlog.get_config()
     handlers, level = root.handlers[:], root.level
-    setup("info", "json", partial(redact, known=[SECRET]))
+    setup("info", "json", redactor)
     yield structlog.get_logger()
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.configure(**before)
+
+
+@pytest.fixture
+def log() -> Iterator[structlog.typing.FilteringBoundLogger]:
+    with logging_to_stderr(partial(redact, known=[SECRET])) as found:
+        yield found
 
 
 def test_what_is_logged_is_kept_as_it_is_written(

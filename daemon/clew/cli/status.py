@@ -10,6 +10,7 @@ import click
 from clew.cli.client import no_daemon, running
 from clew.cli.options import asynchronous, config_option, json_option, local, settings, zone
 from clew.cli.output import harmless, print_json
+from clew.clock import span
 from clew.config import Config
 from clew.progress import Work
 
@@ -17,7 +18,6 @@ TIMES = ("since",)
 """Values that are seconds since the epoch."""
 SPANS = ("uptime",)
 """Values that are seconds."""
-UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 @click.command()
@@ -65,17 +65,6 @@ def _work(work: Work, where: tzinfo | None) -> str:
     when = "since" if work.ended is None else "at"
     why = f" ({harmless(work.why)})" if work.why else ""
     return f"  {harmless(work.name)}: {work.state}, {work.told}, {when} {local(at, where):%Y-%m-%d %H:%M:%S}{why}"
-
-
-def span(seconds: float) -> str:
-    """A length of time in its two largest units, such as `4 min` or `2 d 3 h`."""
-    left = int(seconds)
-    counts: list[str] = []
-    for size, unit in UNITS:
-        count, left = divmod(left, size)
-        counts.append(f"{count} {unit}" if count else "")
-    first = next((at for at, text in enumerate(counts) if text), None)
-    return f"{left} s" if first is None else " ".join(filter(None, counts[first : first + 2]))
 
 
 def _said(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,10 @@ from clew.store.damage import readable
 from clew.transport import Address, Delivery, Part
 
 _COLUMNS = "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, repeated, preview_ref, session, turn"
+
+
+BEGINNING = 20_000
+"""Characters of a reply that are given where replies are listed."""
 
 
 _FIRST = (
@@ -208,15 +213,28 @@ def discard(db: sqlite3.Connection, delivery: str) -> bool:
     return bool(gone.rowcount)
 
 
-def listing(db: sqlite3.Connection, states: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Deliveries in one of `states`, oldest first, as plain values."""
+def listing(db: sqlite3.Connection, states: tuple[str, ...], limit: int = -1, skip: int = 0) -> list[dict[str, Any]]:
+    """Deliveries in one of `states`, oldest first, as plain values; at most `limit` where it is not negative, without the first `skip`."""
     rows = db.execute(
         "SELECT id, state, address, session, attempts, reason, created, next_at FROM outbox"
-        " WHERE state IN (SELECT value FROM json_each(?)) ORDER BY number",
-        (json.dumps(states),),
+        " WHERE state IN (SELECT value FROM json_each(?)) ORDER BY number LIMIT ? OFFSET ?",
+        (json.dumps(states), limit, skip),
     )
     names = ("id", "state", "address", "session", "attempts", "reason", "created", "next_at")
     return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def counts(db: sqlite3.Connection) -> dict[str, int]:
+    """How many deliveries are in each state but `sent`."""
+    return dict(db.execute("SELECT state, count(*) FROM outbox WHERE state <> 'sent' GROUP BY state").fetchall())
+
+
+def words(db: sqlite3.Connection, deliveries: Sequence[str]) -> dict[str, str]:
+    """How deliveries begin, by id."""
+    rows = db.execute(
+        f"SELECT id, substr(text, 1, {BEGINNING}) FROM outbox WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(deliveries),)
+    )
+    return dict(rows.fetchall())
 
 
 def _delivery(row: tuple[Any, ...]) -> Delivery:

@@ -18,6 +18,7 @@ from clew.web.approvals import Approvals
 from clew.web.auth import Door, by_socket
 from clew.web.chat import PAGE, chat_id
 from clew.web.database import Database
+from clew.web.deliveries import Deliveries
 from clew.web.documents import Documents
 from clew.web.index import Index
 from clew.web.jobs import Jobs
@@ -166,8 +167,7 @@ class Api:
             Endpoint("POST", "/sessions/{id}/pins", self.pin, "Keep a message word for word", body=PinBody),
             Endpoint("DELETE", "/sessions/{id}/pins/{message}", self.unpin, "Let go of a pinned message"),
             Endpoint("GET", "/chats/{id}/messages", self.messages, "The timeline of a web chat", Messages, ChatQuery),
-            Endpoint("POST", "/outbox/{id}/retry", self.retry_delivery, "Send a dead or unknown delivery once more"),
-            Endpoint("DELETE", "/outbox/{id}", self.discard_delivery, "Give up a delivery"),
+            *Deliveries(service).endpoints,
             Endpoint("GET", "/access", self.access, "Who asked to be let in", Requests, AccessQuery),
             Endpoint("POST", "/access/{code}", self.answer_access, "Let somebody in, or not", AccessRequest, body=AccessBody),
             Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
@@ -329,17 +329,7 @@ class Api:
         newest = await self._store.history(str(address), 0, 1, newest=True)
         return {"session": session, "address": str(address), "after": newest[-1].seq if newest else 0}
 
-    # Deliveries and access ---------------------------------------------------------------------------------------------
-
-    async def retry_delivery(self, call: Call) -> Any:
-        if not await self._store.send_again(call.path["id"], self._service.time.wall()):
-            raise NotFound("No dead or unknown delivery has this id.", hint="`clew outbox list` shows those that are.")
-        return {"id": call.path["id"]}
-
-    async def discard_delivery(self, call: Call) -> Any:
-        if not await self._store.discard_delivery(call.path["id"]):
-            raise NotFound("No delivery that could be given up has this id.", hint="`clew outbox list` shows those that are.")
-        return {"id": call.path["id"]}
+    # Access ------------------------------------------------------------------------------------------------------------
 
     async def access(self, call: Call) -> Any:
         return {"requests": await self._store.access_requests(call.query.state)}

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Sequence
 from typing import Any
 
 from clew.store import Reply, Settlement, outbox, people
@@ -30,8 +31,16 @@ class DeliveryDoor(Opened):
         else:
             self._notify()
 
-    async def outbox(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
-        return await self._db.read(outbox.listing, states)
+    async def outbox(self, states: tuple[str, ...], limit: int = -1, skip: int = 0) -> list[dict[str, Any]]:
+        return await self._db.read(outbox.listing, states, limit, skip)
+
+    async def outbox_counts(self) -> dict[str, int]:
+        """How many deliveries are in each state but `sent`."""
+        return await self._db.read(outbox.counts)
+
+    async def outbox_words(self, deliveries: Sequence[str]) -> dict[str, str]:
+        """How deliveries begin, by id."""
+        return await self._db.read(outbox.words, deliveries)
 
     async def say(self, reply: Reply, now: float) -> str:
         """Words of clew's own, outside of any turn. Returns their id."""

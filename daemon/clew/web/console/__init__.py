@@ -5,12 +5,16 @@ from aiohttp import web
 from clew.service import Service
 from clew.web.auth import Door
 from clew.web.console.frame import Frame, Place
+from clew.web.console.log import Log
+from clew.web.console.outbox import Outbox
 from clew.web.console.overview import Overview
 from clew.web.console.schedule import Schedule
 
 PLACES = (
     Place("Overview", "/console", Overview),
     Place("Schedule", "/console/schedule", Schedule),
+    Place("Outbox", "/console/outbox", Outbox),
+    Place("Log", "/console/log", Log),
     Place("Chat", "/", None),
 )
 """The navigation, in its order."""
