@@ -218,8 +218,10 @@ class Door:
         instant: bool,
         folder: Path,
         warn: Warn | None = None,
+        public_url: str | None = None,
     ) -> None:
         self._transport = transport
+        self._public_url = public_url
         self._warn = warn
         self._bus = bus
         self._instant = instant
@@ -254,6 +256,9 @@ class Door:
 
     async def known(self, sender: str) -> bool:
         return await self._store.is_known(f"{self._transport}:{sender}")
+
+    def webhook(self) -> str:
+        return f"{self._public_url.rstrip('/')}/webhooks/{self._transport}/" if self._public_url else ""
 
     def report(self, up: bool, detail: str = "") -> None:
         self._report(up, detail)

@@ -373,6 +373,7 @@ class Service:
             instant,
             data_dir.made(self.config.data_dir) / "transports",
             self.owner.warn,
+            self.config.http.public_url,
         )
 
     def _stop_turn(self, turn: str) -> None:

@@ -261,6 +261,9 @@ class Host(Protocol):
     async def known(self, sender: str) -> bool:
         """Whether `<transport>:<sender>` is somebody whom clew knows: for what comes before a message, such as an invitation."""
 
+    def webhook(self) -> str:
+        """Where platforms reach `Transport.routes` from outside, with a slash at its end; empty where `http.public_url` is not set."""
+
     def report(self, up: bool, detail: str = "") -> None:
         """The connection's state, for `/readyz`, metrics and the log."""
 

@@ -5,17 +5,17 @@ What it can be told to do wrong: `next[call]`, a queue of faults (`discord_fault
 gateway's own ways to break a connection (`gateway`).
 """
 
-import asyncio
 import re
 import time
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 
 from aiohttp import web
 
 from tests.emulators.discord_gateway import GatewayEmulator
+from tests.emulators.listening import Fault, Listening
 from tests.emulators.server import JsonObject
 
 TOKEN = "MTIzNDU2Nzg5MDEy.Gabcde.the-token-of-the-tests-0123456789"
@@ -25,8 +25,6 @@ SERVER, CHANNEL, THREAD, OTHER_CHANNEL, ROLE = "9000", "9100", "9200", "9300", "
 LIMIT = 2000
 EPOCH_MS = 1_420_070_400_000
 EVERYONE = re.compile(r"@(?:everyone|here)|<@&?!?[0-9]+>")
-
-Fault = Callable[[web.Request, Callable[[], Any]], Awaitable[web.StreamResponse]]
 
 
 class No(Exception):
@@ -50,7 +48,7 @@ def private(number: int | str) -> str:
     return str(5_000_000 + int(number))
 
 
-class DiscordEmulator:
+class DiscordEmulator(Listening):
     """Use as an async context manager.
 
     messages: what was said, by channel. sent: what the bot has sent, in order, as it came. typing: channels, in order. pinged: texts of the
@@ -59,6 +57,7 @@ class DiscordEmulator:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.next: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.messages: defaultdict[str, list[JsonObject]] = defaultdict(list)
         self.sent: list[JsonObject] = []
@@ -74,42 +73,28 @@ class DiscordEmulator:
         self.permissions = 0b1 << 10 | 1 << 11 | 1 << 16 | 1 << 38
         self.sessions_left = 1000
         self.in_server = True
-        self.url = ""
         self.gateway = GatewayEmulator(TOKEN, self._tell, self._greeting)
         self._used: dict[tuple[str, str], tuple[int, float]] = {}
         self._all: deque[float] = deque(maxlen=50)
         self._nonces: dict[str, JsonObject] = {}
         self._number = 0
-        self._changed = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._port = 0
 
-    async def __aenter__(self) -> Self:
-        await self.up()
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.down()
+    def _routes(self) -> Sequence[web.RouteDef]:
+        return [
+            web.route("*", "/api/v10/{path:.*}", self._called),
+            web.get("/gateway/", self.gateway.handle),
+            web.get("/resume", self.gateway.handle),
+            web.get("/files/{name}", self._file),
+        ]
 
     async def up(self) -> None:
-        app = web.Application(client_max_size=2**24)
-        app.router.add_route("*", "/api/v10/{path:.*}", self._called)
-        app.router.add_get("/gateway/", self.gateway.handle)
-        app.router.add_get("/resume", self.gateway.handle)
-        app.router.add_get("/files/{name}", self._file)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True).start()
-        self._port = self._runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{self._port}"
-        self.gateway.url = f"ws://127.0.0.1:{self._port}"
+        await super().up()
+        self.gateway.url = self.url.replace("http", "ws", 1)
 
     async def down(self) -> None:
-        """Nobody listens at its port until `up`; sessions stay for a while."""
-        if self._runner:
-            self.gateway.drop()
-            await self._runner.cleanup()
-            self._runner = None
+        """Sessions stay for a while."""
+        self.gateway.drop()
+        await super().down()
 
     @property
     def base(self) -> str:
@@ -168,10 +153,7 @@ class DiscordEmulator:
 
     async def until(self, condition: Callable[[], bool], deadline: float = 60.0) -> None:
         try:
-            async with asyncio.timeout(deadline):
-                while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
+            await super().until(condition, deadline)
         except TimeoutError:
             last = [(call, str(arguments)[:200]) for call, arguments in self.calls[-8:]]
             raise AssertionError(f"sent {self.texts()}, beats {self.gateway.beats[-3:]}, last calls {last}") from None

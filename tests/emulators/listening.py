@@ -67,3 +67,19 @@ async def does_and_drops(request: web.Request, carry_out: Callable[[], JsonObjec
     """Does what it was asked, and breaks the connection before the answer."""
     carry_out()
     return await drops(request, carry_out)
+
+
+async def hangs(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
+    """Never answers."""
+    await asyncio.Event().wait()
+    return web.Response()
+
+
+def after(gate: asyncio.Event) -> Fault:
+    """Does it once `gate` is open."""
+
+    async def behave(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
+        await gate.wait()
+        return web.json_response(carry_out())
+
+    return behave

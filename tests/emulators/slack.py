@@ -9,14 +9,14 @@ import json
 import re
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from aiohttp import web
 
+from tests.emulators.listening import Fault, Listening
 from tests.emulators.server import JsonObject
 from tests.emulators.slack_wire import No, shown
-from tests.emulators.telegram import Fault
 
 BOT_TOKEN, APP_TOKEN = "xoxb-1-the-bot", "xapp-1-the-app"
 TEAM, BOT, BOT_ID = "T0WORK", "U0CLEW", "B0CLEW"
@@ -29,7 +29,7 @@ SCOPES = frozenset(
 _KINDS = {"D": ("im", "im"), "G": ("groups", "private_channel"), "C": ("channels", "public_channel")}
 
 
-class SlackEmulator:
+class SlackEmulator(Listening):
     """Use as an async context manager.
 
     messages: what the bot has said, in order, as it stands now, with `shown`. edits: (ts, text) of each, in order.
@@ -39,6 +39,7 @@ class SlackEmulator:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.next: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.messages: list[JsonObject] = []
         self.edits: list[tuple[str, str]] = []
@@ -54,7 +55,6 @@ class SlackEmulator:
         self.sockets: list[web.WebSocketResponse] = []
         self.opened = 0
         self.greets = True
-        self.url = ""
         self.echoes = False
         self.gives_up = False
         self.page = 200
@@ -64,33 +64,13 @@ class SlackEmulator:
         self._tickets: set[str] = set()
         self._credit: dict[str, tuple[float, float]] = {}
         self._ts = int(time.time()) * 1_000_000
-        self._changed = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._port = 0
 
-    async def __aenter__(self) -> Self:
-        await self.up()
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.down()
+    def _routes(self) -> Sequence[web.RouteDef]:
+        return [web.post("/api/{method}", self._called), web.get("/link", self._linked), web.get("/files/{id}", self._file)]
 
     async def up(self) -> None:
-        app = web.Application(client_max_size=2**24)
-        app.router.add_post("/api/{method}", self._called)
-        app.router.add_get("/link", self._linked)
-        app.router.add_get("/files/{id}", self._file)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True).start()
-        self._port = self._runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{self._port}/api"
-
-    async def down(self) -> None:
-        """Nobody listens at its port until `up`; what was not acknowledged stays."""
-        if self._runner:
-            await self._runner.cleanup()
-            self._runner = None
+        await super().up()
+        self.url += "/api"
 
     # What people do ----------------------------------------------------------------------------------------------
 
@@ -196,10 +176,7 @@ class SlackEmulator:
 
     async def until(self, condition: Callable[[], bool], deadline: float = 60.0) -> None:
         try:
-            async with asyncio.timeout(deadline):
-                while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
+            await super().until(condition, deadline)
         except TimeoutError:
             last = [(method, str(arguments)[:200]) for method, arguments in self.calls[-8:]]
             raise AssertionError(f"{len(self.messages)} messages, waiting {list(self._waiting.values())}, last calls {last}") from None

@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from tests.emulators.listening import Fault
 from tests.emulators.server import JsonObject
-from tests.emulators.telegram import Fault
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 _CONTROL = re.compile(r"<([^<>]*)>")

@@ -5,15 +5,18 @@ What it can be told to do wrong: `next[method]`, a queue of faults, each for one
 """
 
 import asyncio
-import json
 import re
+import time
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from html import unescape
-from typing import Any, Self
+from typing import Any
+from urllib.parse import urlsplit
 
+import aiohttp
 from aiohttp import web
 
+from tests.emulators.listening import Fault, Listening
 from tests.emulators.server import JsonObject
 
 TOKEN = "4242:AA-the-token-of-the-tests"
@@ -25,7 +28,8 @@ _ALONE = frozenset({"pre", "code"})
 _TAGS = frozenset({"b", "strong", "i", "em", "u", "ins", "s", "strike", "del", "tg-spoiler", "a", "code", "pre", "blockquote"})
 _ENTITY = re.compile(r"&(?!(?:lt|gt|amp|quot|#[0-9]+|#x[0-9a-fA-F]+);)")
 
-Fault = Callable[[web.Request, Callable[[], JsonObject]], Awaitable[web.StreamResponse]]
+AGAIN_S = 0.02
+"""Seconds until an update is sent to the webhook again that was not taken. Telegram waits longer and longer."""
 
 
 class No(Exception):
@@ -78,15 +82,18 @@ def person(number: int, name: str = "Ada", **more: Any) -> JsonObject:
     return {"id": number, "is_bot": False, "first_name": name, **more}
 
 
-class TelegramEmulator:
+class TelegramEmulator(Listening):
     """Use as an async context manager.
 
     messages: what the bot has sent, in order, as the API returns it, with `html` as it came and all `versions`.
     drafts, actions: hints, in order.
-    polls: offsets of the getUpdates that came. calls: (method, arguments) of all.
+    polls: offsets of the getUpdates that came. calls: (method, arguments) of all. webhook: where updates are sent, which `reaches` says
+    how to get to. taken: statuses of the requests to the webhook, in order, 0 for one without an answer. unheard: how many answers of the
+    webhook are lost on their way.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.next: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.messages: list[JsonObject] = []
         self.pressed: list[tuple[str, str | None]] = []
@@ -98,39 +105,32 @@ class TelegramEmulator:
         self.moved: dict[int, int] = {}
         self.files: dict[str, bytes] = {}
         self.webhook = ""
-        self.url = ""
+        self.reaches = ""
+        self.hook: JsonObject = {}
+        self.taken: list[int] = []
+        self.unheard = 0
         self.echoes = False
         self.confirmed = 0
         self._updates: dict[int, JsonObject] = {}
         self._update_id = 870_000_000
         self._message_id: defaultdict[int, int] = defaultdict(lambda: 100)
         self._poller: asyncio.Future[None] | None = None
-        self._changed = asyncio.Event()
-        self._runner: web.AppRunner | None = None
-        self._port = 0
+        self._failed: tuple[int, str] | None = None
+        self._due = asyncio.Event()
+        self._sending: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
-        await self.up()
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.down()
+    def _routes(self) -> Sequence[web.RouteDef]:
+        return [web.route("*", "/bot{token}/{method}", self._called), web.get("/file/bot{token}/{path:.*}", self._file)]
 
     async def up(self) -> None:
-        app = web.Application(client_max_size=2**24)
-        app.router.add_route("*", "/bot{token}/{method}", self._called)
-        app.router.add_get("/file/bot{token}/{path:.*}", self._file)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.05, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True).start()
-        self._port = self._runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{self._port}"
+        await super().up()
+        self._sending = asyncio.create_task(self._send_updates())
 
     async def down(self) -> None:
-        """Nobody listens at its port until `up`; the updates stay."""
-        if self._runner:
-            await self._runner.cleanup()
-            self._runner = None
+        if self._sending:
+            self._sending.cancel()
+            await asyncio.gather(self._sending, return_exceptions=True)
+        await super().down()
 
     # What people do ----------------------------------------------------------------------------------------------
 
@@ -192,10 +192,7 @@ class TelegramEmulator:
 
     async def until(self, condition: Callable[[], bool], deadline: float = 60.0) -> None:
         try:
-            async with asyncio.timeout(deadline):
-                while not condition():
-                    self._changed.clear()
-                    await self._changed.wait()
+            await super().until(condition, deadline)
         except TimeoutError:
             last = [(method, str(arguments)[:200]) for method, arguments in self.calls[-8:]]
             raise AssertionError(f"{len(self.messages)} messages, waiting updates {list(self._updates)}, last calls {last}") from None
@@ -246,15 +243,75 @@ class TelegramEmulator:
         if mine.done():
             raise No(409, "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running")
         mine.set_result(None)
-        unasked = {"message_reaction", "callback_query"}.difference(arguments.get("allowed_updates", ()))
-        self._updates = {number: each for number, each in self._updates.items() if unasked.isdisjoint(each)}
+        allowed = arguments.get("allowed_updates", ())
+        self._updates = {number: each for number, each in self._updates.items() if not self._is_unasked(each, allowed)}
         return [self._updates[number] for number in sorted(self._updates)][: int(arguments.get("limit") or 100)]
 
     def _getMe(self, arguments: JsonObject) -> JsonObject:  # noqa: N802 - the API's name
         return dict(BOT)
 
     def _getWebhookInfo(self, arguments: JsonObject) -> JsonObject:  # noqa: N802
-        return {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": len(self._updates)}
+        info = {"url": self.webhook, "has_custom_certificate": False, "pending_update_count": len(self._updates)}
+        return info | ({"last_error_date": self._failed[0], "last_error_message": self._failed[1]} if self._failed else {})
+
+    def _setWebhook(self, arguments: JsonObject) -> bool:  # noqa: N802
+        place = urlsplit(arguments["url"])
+        if place.scheme != "https":
+            raise No(400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook")
+        if (place.port or 443) not in (443, 80, 88, 8443):
+            raise No(400, "Bad Request: bad webhook: Webhook can be set up only on ports 80, 88, 443 or 8443")
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,256}", arguments.get("secret_token", "-")):
+            raise No(400, "Bad Request: secret token contains unallowed characters")
+        if not 1 <= arguments.get("max_connections", 40) <= 100:
+            raise No(400, "Bad Request: max_connections is out of range")
+        self.webhook, self.hook, self._failed = arguments["url"], arguments, None
+        return True
+
+    def _deleteWebhook(self, arguments: JsonObject) -> bool:  # noqa: N802
+        self.webhook, self.hook = "", {}
+        if arguments.get("drop_pending_updates"):
+            self._updates.clear()
+        return True
+
+    async def _send_updates(self) -> None:
+        """To the webhook, one after the other, each until it is taken."""
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as http:
+            while True:
+                self._due.clear()
+                if not (self.hook and self.reaches and self._updates):
+                    await self._due.wait()
+                    continue
+                number = min(self._updates)
+                if self._is_unasked(self._updates[number], self.hook["allowed_updates"]):
+                    del self._updates[number]
+                elif await self._is_taken(http, self._updates[number]):
+                    self._updates.pop(number, None)
+                    self.confirmed += 1
+                else:
+                    await asyncio.sleep(AGAIN_S)
+                self._tell()
+
+    async def _is_taken(self, http: aiohttp.ClientSession, update: JsonObject) -> bool:
+        url = self.reaches + urlsplit(self.webhook).path
+        headers = {"X-Telegram-Bot-Api-Secret-Token": self.hook["secret_token"]} if "secret_token" in self.hook else {}
+        try:
+            async with http.post(url, json=update, headers=headers) as response:
+                status = response.status
+        except aiohttp.ClientError:
+            status = 0
+        if status and self.unheard:
+            self.unheard, status = self.unheard - 1, 0
+        self.taken.append(status)
+        if status == 0:
+            self._failed = (int(time.time()) + 1, "Connection refused")
+        elif status >= 300:
+            self._failed = (int(time.time()) + 1, f"Wrong response from the webhook: {status}")
+        return 200 <= status < 300
+
+    @staticmethod
+    def _is_unasked(update: JsonObject, allowed: Sequence[str]) -> bool:
+        """Of some kinds bots are told nothing unless they ask for it."""
+        return not {"message_reaction", "callback_query"}.difference(allowed).isdisjoint(update)
 
     def _getFile(self, arguments: JsonObject) -> JsonObject:  # noqa: N802
         if arguments["file_id"] not in self.files:
@@ -352,6 +409,7 @@ class TelegramEmulator:
 
     def _tell(self) -> None:
         self._changed.set()
+        self._due.set()
 
 
 def _chat(chat: int) -> JsonObject:
@@ -390,33 +448,5 @@ def answers(status: int, body: str = "<html>Bad Gateway</html>") -> Fault:
 
     async def behave(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
         return web.Response(status=status, text=body, content_type="text/html")
-
-    return behave
-
-
-async def drops(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-    """Breaks the connection, nothing done."""
-    assert request.transport is not None
-    request.transport.abort()
-    return web.Response()
-
-
-async def does_and_drops(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-    """Does what it was asked, and breaks the connection before the answer."""
-    carry_out()
-    return await drops(request, carry_out)
-
-
-async def hangs(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-    await asyncio.Event().wait()
-    return web.Response()
-
-
-def after(gate: asyncio.Event) -> Fault:
-    """Does it once `gate` is open."""
-
-    async def behave(request: web.Request, carry_out: Callable[[], JsonObject]) -> web.StreamResponse:
-        await gate.wait()
-        return web.Response(text=json.dumps(carry_out()), content_type="application/json")
 
     return behave

@@ -41,6 +41,7 @@ class Inbox:
         self.people: set[str] = set()
         self.place: Path | None = None
         self.stuck = False
+        self.public = ""
         self._changed = asyncio.Event()
 
     async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
@@ -72,6 +73,9 @@ class Inbox:
 
     async def known(self, sender: str) -> bool:
         return sender in self.people
+
+    def webhook(self) -> str:
+        return self.public
 
     def report(self, up: bool, detail: str = "") -> None:
         self.reports.append((up, detail))

@@ -25,7 +25,7 @@ from tests.integration.platforms.ntfy import Ntfy
 from tests.integration.platforms.signal import Signal
 from tests.integration.platforms.slack import Slack
 from tests.integration.platforms.sms import Sms
-from tests.integration.platforms.telegram import Telegram
+from tests.integration.platforms.telegram import Telegram, TelegramCalling
 from tests.integration.platforms.web import Web
 from tests.integration.platforms.webhook import Webhook
 from tests.integration.platforms.whatsapp import Whatsapp
@@ -48,6 +48,7 @@ KINDS = (
     Slack,
     Sms,
     Telegram,
+    TelegramCalling,
     Web,
     Webhook,
     Whatsapp,
@@ -77,6 +78,7 @@ class World:
         config = settings(
             self.folder,
             base_url=f"{self.model.url}/v1",
+            http={"port": 0, "public_url": "https://clew.example.org"},
             agent={"provider": "model", "while_busy": "one_by_one", "timezone": "UTC"},
             access={"unknown": "pair", **access},
             people={who: {"role": "owner" if who == "ada" else "member", "identities": [self.platform.identity(who)]} for who in known},

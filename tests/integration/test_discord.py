@@ -13,6 +13,7 @@ from clew_transports.discord.gateway import FATAL
 from clew_transports.discord.place import Place
 from clew_transports.reading import READABLE
 from tests.emulators import discord_faults as faults
+from tests.emulators import listening
 from tests.emulators.discord import BOT, CHANNEL, OTHER_CHANNEL, ROLE, THREAD, DiscordEmulator, person, private
 from tests.integration.discord_harness import ADA, BOB, HOME, ME, beaten, connected, delivery, running, sent
 from tests.integration.mqtt_harness import Inbox
@@ -143,7 +144,7 @@ async def test_history_that_cannot_be_had_at_once_is_asked_for_again(platform: D
         await inbox.until(lambda: bool(inbox.rows))
     platform.gateway.forget()
     platform.say("missed")
-    platform.next["GET messages"].extend([faults.answers(502), faults.drops, faults.answers(503), faults.too_many(0.01)])
+    platform.next["GET messages"].extend([faults.answers(502), listening.drops, faults.answers(503), faults.too_many(0.01)])
     async with connected(platform, inbox):
         await inbox.until(lambda: inbox.texts == ["one", "missed"])
 

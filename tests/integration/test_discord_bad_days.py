@@ -9,6 +9,7 @@ import pytest_asyncio
 from clew.transport import Retry
 from clew_transports.discord.gateway import FATAL, LONG
 from tests.emulators import discord_faults as faults
+from tests.emulators import listening
 from tests.emulators.discord import CHANNEL, DiscordEmulator
 from tests.integration.discord_harness import BOB, HOME, ME, connected, delivery, running, sent
 from tests.integration.mqtt_harness import Inbox
@@ -66,8 +67,8 @@ async def test_while_discord_is_ill_it_is_asked_ever_less_and_nothing_is_lost(pl
             [
                 faults.answers(503),
                 faults.answers(500),
-                faults.drops,
-                faults.drops,
+                listening.drops,
+                listening.drops,
                 faults.too_many(0.05),
             ]
         )

@@ -10,7 +10,9 @@ from clew.transport import Address, Delivery, Gone, Preview, Refused, Retry, Unk
 from clew_transports.discord.events import SERVER
 from clew_transports.discord.transport import DiscordTransport
 from tests.emulators import discord_faults as faults
-from tests.emulators.discord import CHANNEL, DiscordEmulator, Fault
+from tests.emulators import listening
+from tests.emulators.discord import CHANNEL, DiscordEmulator
+from tests.emulators.listening import Fault
 from tests.integration.discord_harness import BOB, ME, connected, delivery, sent
 
 pytestmark = pytest.mark.asyncio
@@ -74,7 +76,7 @@ async def test_a_message_that_was_deleted_meanwhile_is_gone_and_the_reply_is_sen
 
 async def test_what_nobody_noted_becomes_the_reply_by_its_nonce(platform: DiscordEmulator) -> None:  # P43
     async with connected(platform) as (transport, _):
-        platform.next["POST messages"].append(faults.does_and_drops)
+        platform.next["POST messages"].append(listening.does_and_drops)
         with pytest.raises(Unknown):
             await transport.hint(TO, preview("half"))
         await sent(transport, reply(transport, "the reply", None))
@@ -93,7 +95,7 @@ async def test_what_comes_to_nothing_is_deleted(platform: DiscordEmulator) -> No
     ("fault", "expected"),
     [
         (faults.too_many(7), Retry),
-        (faults.drops, Unknown),
+        (listening.drops, Unknown),
         (faults.refuses(403, 50013, "Missing Permissions"), Refused),
     ],
 )

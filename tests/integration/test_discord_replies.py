@@ -15,7 +15,9 @@ from clew.transport import Address, Delivery, Refused, Retry, Sent, Typing, Unkn
 from clew_transports.discord.gateway import FATAL
 from clew_transports.discord.transport import Settings, plugin
 from tests.emulators import discord_faults as faults
-from tests.emulators.discord import CHANNEL, TOKEN, DiscordEmulator, Fault, private
+from tests.emulators import listening
+from tests.emulators.discord import CHANNEL, TOKEN, DiscordEmulator, private
+from tests.emulators.listening import Fault
 from tests.integration.discord_harness import ADA, BOB, HOME, ME, connected, delivery, sent
 
 pytestmark = pytest.mark.asyncio
@@ -91,13 +93,13 @@ async def test_where_the_history_may_not_be_read_a_reply_names_no_question(platf
         (faults.answers(504), Unknown),
         (faults.answers(524), Unknown),
         (faults.answers(200), Unknown),
-        (faults.drops, Unknown),
-        (faults.does_and_drops, Unknown),
-        (faults.hangs, Unknown),
+        (listening.drops, Unknown),
+        (listening.does_and_drops, Unknown),
+        (listening.hangs, Unknown),
     ],
 )
 async def test_what_failures_of_a_send_mean(platform: DiscordEmulator, fault: Fault, outcome: type[Exception]) -> None:  # P43
-    async with connected(platform, answer_s=1.0 if fault is faults.hangs else 20.0) as (transport, _):
+    async with connected(platform, answer_s=1.0 if fault is listening.hangs else 20.0) as (transport, _):
         platform.next["POST messages"].append(fault)
         with pytest.raises(outcome) as caught:
             await transport.send(delivery(transport, "hello"))
@@ -113,7 +115,7 @@ async def test_nobody_listening_means_that_nothing_was_sent(platform: DiscordEmu
 
 async def test_a_part_that_may_have_been_sent_is_sent_once(platform: DiscordEmulator) -> None:  # P43
     async with connected(platform) as (transport, _):
-        platform.next["POST messages"].append(faults.does_and_drops)
+        platform.next["POST messages"].append(listening.does_and_drops)
         answer = delivery(transport, "hello")
         with pytest.raises(Unknown):
             await transport.send(answer)
@@ -125,7 +127,7 @@ async def test_a_part_is_looked_for_where_discord_has_forgotten_its_nonce(platfo
     async with connected(platform) as (transport, _):
         await sent(transport, delivery(transport, "hello", id="earlier"))
         platform.say("hello", ADA)
-        platform.next["POST messages"].extend([faults.drops, faults.does_and_drops])
+        platform.next["POST messages"].extend([listening.drops, listening.does_and_drops])
         answer = delivery(transport, "hello")
         with pytest.raises(Unknown):
             await transport.send(answer)
@@ -187,7 +189,7 @@ async def test_typing_is_shown_at_its_rate_and_fails_nothing(platform: DiscordEm
         for _ in range(20):
             await transport.hint(Address("discord", HOME), Typing())
         await platform.until(lambda: platform.typing == [HOME])
-        for number, fault in enumerate([faults.too_many(5), faults.drops, faults.answers(502), faults.refuses(403, 50013, "no")]):
+        for number, fault in enumerate([faults.too_many(5), listening.drops, faults.answers(502), faults.refuses(403, 50013, "no")]):
             platform.next["POST typing"].append(fault)
             await transport.hint(Address("discord", private(20 + number)), Typing())
         await platform.until(lambda: not platform.next["POST typing"])

@@ -14,7 +14,7 @@ from clew_transports.slack import transport as slack_transport
 from clew_transports.slack.doctor import BAD_APP, BAD_BOT, DISABLED
 from clew_transports.slack.settings import REQUIRED, Settings
 from clew_transports.slack.transport import SlackTransport, plugin
-from tests.emulators import slack_wire, telegram
+from tests.emulators import listening, slack_wire, telegram
 from tests.emulators.slack import BOT, BOT_TOKEN, MENTION, TEAM, SlackEmulator
 from tests.emulators.slack_wire import SECRET
 from tests.integration.mqtt_harness import Inbox
@@ -147,13 +147,13 @@ async def test_a_token_that_is_revoked_is_told_and_taken_again(platform: SlackEm
 async def test_a_look_that_gets_no_answer_ends_nothing(platform: SlackEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slack_transport, "CHECK_S", 0.05)
     async with connected(platform) as (_, inbox):
-        platform.next["auth.test"].extend([telegram.drops, telegram.answers(503)])
+        platform.next["auth.test"].extend([listening.drops, telegram.answers(503)])
         await platform.until(lambda: not platform.next["auth.test"])
         platform.say("hello")
         await inbox.until(lambda: inbox.texts == ["hello"])
         assert [up for up, _ in inbox.reports] == [True]
     async with connected(platform, app_token=None, signing_secret=SecretStr(SECRET)) as (_, inbox):
-        platform.next["auth.test"].append(telegram.drops)
+        platform.next["auth.test"].append(listening.drops)
         await inbox.until(lambda: not inbox.up)
         await inbox.until(lambda: inbox.up)
 
@@ -176,7 +176,7 @@ async def test_frames_of_other_kinds_disturb_nothing(platform: SlackEmulator) ->
 
 
 async def test_no_message_is_handled_before_the_own_id_is_known(platform: SlackEmulator) -> None:  # BO-073
-    platform.next["auth.test"].extend([slack_wire.refuses("internal_error"), telegram.drops])
+    platform.next["auth.test"].extend([slack_wire.refuses("internal_error"), listening.drops])
     platform.say("meanwhile")
     async with connected(platform) as (_, inbox):
         await inbox.until(lambda: inbox.texts == ["meanwhile"])
@@ -362,7 +362,7 @@ async def test_a_history_that_has_to_wait_is_read_all_the_same(platform: SlackEm
         await inbox.until(lambda: inbox.texts == ["one"])
     platform.say("two", told=False)
     platform.next["users.conversations"].append(slack_wire.too_many(1))
-    platform.next["conversations.history"].extend([slack_wire.too_many(1), telegram.drops, slack_wire.refuses("internal_error")])
+    platform.next["conversations.history"].extend([slack_wire.too_many(1), listening.drops, slack_wire.refuses("internal_error")])
     async with connected(platform, inbox):
         await inbox.until(lambda: inbox.texts == ["one", "two"])
 
@@ -373,7 +373,7 @@ async def test_the_place_stays_until_the_gap_is_filled(platform: SlackEmulator) 
         await inbox.until(lambda: inbox.texts == ["one"])
     platform.say("two", told=False)
     platform._ts += 3_600_000_000  # an hour later
-    platform.next["conversations.history"].append(telegram.hangs)
+    platform.next["conversations.history"].append(listening.hangs)
     async with connected(platform, inbox):
         platform.say("three", channel="D0BOB")
         await inbox.until(lambda: inbox.texts == ["one", "three"])

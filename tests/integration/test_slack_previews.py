@@ -8,9 +8,9 @@ import pytest_asyncio
 
 from clew.transport import Address, Delivery, Gone, Preview, Refused, Retry, Typing, Unknown
 from clew_transports.slack.transport import SlackTransport
-from tests.emulators import slack_wire, telegram
+from tests.emulators import listening, slack_wire, telegram
+from tests.emulators.listening import Fault
 from tests.emulators.slack import SlackEmulator
-from tests.emulators.telegram import Fault
 from tests.integration.slack_harness import HER, connected, delivery, sent, workspace
 
 pytestmark = pytest.mark.asyncio
@@ -80,7 +80,7 @@ async def test_a_preview_is_never_taken_for_the_reply(platform: SlackEmulator) -
 
 
 @pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("fault", [telegram.does_and_drops, telegram.drops, slack_wire.does_and_fails("internal_error")])
+@pytest.mark.parametrize("fault", [listening.does_and_drops, listening.drops, slack_wire.does_and_fails("internal_error")])
 async def test_a_first_preview_of_unknown_fate_is_found_and_goes_on(platform: SlackEmulator, fault: Fault, again: bool) -> None:  # P43
     async with connected(platform) as (transport, _):
         platform.next["chat.postMessage"].append(fault)
@@ -94,7 +94,7 @@ async def test_a_first_preview_of_unknown_fate_is_found_and_goes_on(platform: Sl
 
 @pytest.mark.parametrize(
     ("fault", "texts"),
-    [(telegram.drops, []), (slack_wire.refuses("internal_error"), []), (slack_wire.refuses("missing_scope"), ["the reply"])],
+    [(listening.drops, []), (slack_wire.refuses("internal_error"), []), (slack_wire.refuses("missing_scope"), ["the reply"])],
 )
 async def test_where_nobody_can_say_whether_there_is_a_preview(platform: SlackEmulator, fault: Fault, texts: list[str]) -> None:  # P43
     async with connected(platform) as (transport, _):
@@ -129,7 +129,8 @@ async def test_what_comes_to_nothing_is_deleted(platform: SlackEmulator) -> None
 
 
 @pytest.mark.parametrize(
-    "fault", [telegram.does_and_drops, telegram.drops, slack_wire.refuses("internal_error"), telegram.answers(500), slack_wire.too_many(1)]
+    "fault",
+    [listening.does_and_drops, listening.drops, slack_wire.refuses("internal_error"), telegram.answers(500), slack_wire.too_many(1)],
 )
 async def test_the_reply_takes_its_place_whatever_becomes_of_an_edit(platform: SlackEmulator, fault: Fault) -> None:  # P43
     async with connected(platform) as (transport, _):
@@ -137,7 +138,7 @@ async def test_the_reply_takes_its_place_whatever_becomes_of_an_edit(platform: S
         platform.next["chat.update"].append(fault)
         with pytest.raises(Retry):  # to edit twice does no harm
             await transport.send(whole)
-        assert platform.texts(HER) == ["the reply" if fault is telegram.does_and_drops else "*half* a"]
+        assert platform.texts(HER) == ["the reply" if fault is listening.does_and_drops else "*half* a"]
 
 
 async def test_a_wait_that_is_asked_for_is_handed_on(platform: SlackEmulator) -> None:  # BO-064

@@ -9,9 +9,9 @@ import pytest_asyncio
 
 from clew.transport import Attachment, Refused, Retry, Sent, Unknown
 from clew_transports.slack.api import Refusal
-from tests.emulators import slack_wire, telegram
+from tests.emulators import listening, slack_wire, telegram
+from tests.emulators.listening import Fault
 from tests.emulators.slack import BOT_TOKEN, MENTION, SlackEmulator
-from tests.emulators.telegram import Fault
 from tests.integration.slack_harness import CLUB, HER, connected, delivery, sent, workspace
 
 pytestmark = pytest.mark.asyncio
@@ -86,13 +86,13 @@ async def test_a_429_is_kept_for_its_channel_and_not_for_others(platform: SlackE
         (telegram.answers(500), Unknown),
         (telegram.answers(504), Unknown),
         (telegram.answers(200), Unknown),
-        (telegram.drops, Unknown),
-        (telegram.does_and_drops, Unknown),
-        (telegram.hangs, Unknown),
+        (listening.drops, Unknown),
+        (listening.does_and_drops, Unknown),
+        (listening.hangs, Unknown),
     ],
 )
 async def test_what_failures_of_a_send_mean(platform: SlackEmulator, fault: Fault, outcome: type[Any]) -> None:  # P43
-    async with connected(platform, answer_s=1.0 if fault is telegram.hangs else 20.0) as (transport, _):
+    async with connected(platform, answer_s=1.0 if fault is listening.hangs else 20.0) as (transport, _):
         platform.next["chat.postMessage"].append(fault)
         try:
             found: object = await transport.send(delivery(transport, "hello"))
@@ -105,7 +105,7 @@ async def test_what_failures_of_a_send_mean(platform: SlackEmulator, fault: Faul
 async def test_an_unknown_outcome_of_which_nothing_can_be_asked_stays_unknown(platform: SlackEmulator) -> None:  # P43
     async with connected(platform) as (transport, _):
         platform.next["chat.postMessage"].append(slack_wire.does_and_fails("fatal_error"))
-        platform.next["conversations.history"].append(telegram.drops)
+        platform.next["conversations.history"].append(listening.drops)
         with pytest.raises(Unknown):
             await transport.send(delivery(transport, "hello"))
 
@@ -120,7 +120,7 @@ async def test_a_part_that_arrived_unseen_is_found_by_its_metadata(platform: Sla
         assert len(whole.parts) == 2
         assert await transport.find(whole) is None
         whole = replace(whole, sent=(await transport.send(whole)).upto or 0)
-        platform.next["chat.postMessage"].append(telegram.does_and_drops)
+        platform.next["chat.postMessage"].append(listening.does_and_drops)
         with pytest.raises(Unknown):
             await transport.send(whole)
         for number in range(3):

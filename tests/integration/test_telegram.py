@@ -16,9 +16,11 @@ from pydantic import SecretStr, ValidationError
 from clew.config import Person, TransportSection
 from clew.transport import Address, Attachment, Delivery, Preview, Refused, Retry, Sent, Typing, Unknown
 from clew_transports.reading import READABLE
-from clew_transports.telegram.transport import BAD_TOKEN, SECOND_POLLER, WEBHOOK_SET, Settings, TelegramTransport, plugin
+from clew_transports.telegram.doctor import BAD_TOKEN, SECOND_POLLER, WEBHOOK_SET
+from clew_transports.telegram.settings import Settings
+from clew_transports.telegram.transport import TelegramTransport, plugin
 from clew_transports.telegram.updates import Place
-from tests.emulators import telegram
+from tests.emulators import listening, telegram
 from tests.emulators.telegram import BOT, TOKEN, TelegramEmulator, person
 from tests.integration.engine import calling, engine
 from tests.integration.mqtt_harness import Inbox
@@ -144,7 +146,7 @@ async def test_ids_that_begin_anew_lower_are_read_and_confirmed(platform: Telegr
 
 
 async def test_no_message_is_handled_before_the_own_id_is_known(platform: TelegramEmulator) -> None:  # BO-073
-    platform.next["getMe"].extend([telegram.refuses(500, "Internal Server Error"), telegram.drops])
+    platform.next["getMe"].extend([telegram.refuses(500, "Internal Server Error"), listening.drops])
     platform.say("meanwhile")
     async with connected(platform) as (_, inbox):
         await inbox.until(lambda: inbox.texts == ["meanwhile"])
@@ -373,7 +375,7 @@ async def test_a_wrong_token_is_told_without_the_token(platform: TelegramEmulato
 
 async def test_polls_that_get_no_answer_are_given_up_and_told(platform: TelegramEmulator) -> None:  # BO-091
     inbox = Inbox()
-    platform.next["getUpdates"].append(telegram.hangs)
+    platform.next["getUpdates"].append(listening.hangs)
     async with running(platform, inbox, answer_s=0.2):
         await inbox.until(lambda: any(not up and "no answer" in detail for up, detail in inbox.reports))
         platform.say("after the silence")
@@ -443,13 +445,13 @@ async def test_a_429_is_kept_for_its_chat_and_not_for_others(platform: TelegramE
         (telegram.refuses(500, "Internal Server Error"), Retry),
         (telegram.answers(502), Retry),
         (telegram.answers(504), Unknown),
-        (telegram.drops, Unknown),
-        (telegram.does_and_drops, Unknown),
-        (telegram.hangs, Unknown),
+        (listening.drops, Unknown),
+        (listening.does_and_drops, Unknown),
+        (listening.hangs, Unknown),
     ],
 )
-async def test_what_failures_of_a_send_mean(platform: TelegramEmulator, fault: telegram.Fault, outcome: type[Exception]) -> None:  # P43
-    async with connected(platform, answer_s=1.0 if fault is telegram.hangs else 20.0) as (transport, _):
+async def test_what_failures_of_a_send_mean(platform: TelegramEmulator, fault: listening.Fault, outcome: type[Exception]) -> None:  # P43
+    async with connected(platform, answer_s=1.0 if fault is listening.hangs else 20.0) as (transport, _):
         platform.next["sendMessage"].append(fault)
         with pytest.raises(outcome) as caught:
             await transport.send(delivery(transport, "hello"))
@@ -513,7 +515,7 @@ async def test_typing_everywhere_and_drafts_in_private_chats(platform: TelegramE
 async def test_drafts_come_at_their_rate_and_the_reply_after_the_last(platform: TelegramEmulator) -> None:  # BO-064
     async with connected(platform) as (transport, _):
         gate = asyncio.Event()
-        platform.next["sendMessageDraft"].append(telegram.after(gate))
+        platform.next["sendMessageDraft"].append(listening.after(gate))
         for length in range(1, 60):
             await transport.hint(Address("telegram", "11"), Preview("turn1", "x" * length, "x"))
         await platform.until(lambda: "sendMessageDraft" in {method for method, _ in platform.calls})
@@ -527,8 +529,8 @@ async def test_drafts_come_at_their_rate_and_the_reply_after_the_last(platform: 
         assert [method for method, _ in platform.calls].count("sendMessageDraft") == 1
 
 
-@pytest.mark.parametrize("fault", [telegram.too_many(5), telegram.drops, telegram.refuses(404, "Not Found"), telegram.answers(502)])
-async def test_a_hint_that_fails_fails_nothing(platform: TelegramEmulator, fault: telegram.Fault) -> None:  # BO-065
+@pytest.mark.parametrize("fault", [telegram.too_many(5), listening.drops, telegram.refuses(404, "Not Found"), telegram.answers(502)])
+async def test_a_hint_that_fails_fails_nothing(platform: TelegramEmulator, fault: listening.Fault) -> None:  # BO-065
     async with connected(platform) as (transport, _):
         for event in (Preview("turn1", "half", "half"), Typing()):
             platform.next["sendMessageDraft"].append(fault)

@@ -9,7 +9,8 @@ import pytest_asyncio
 from clew.transport import Address, Delivery, Gone, Preview, Refused, Retry, Unknown
 from clew_transports.telegram.transport import TelegramTransport
 from clew_transports.telegram.updates import CHAT
-from tests.emulators import telegram
+from tests.emulators import listening, telegram
+from tests.emulators.listening import Fault
 from tests.emulators.telegram import TelegramEmulator
 from tests.integration.test_telegram import GROUP, connected, delivery, sent
 
@@ -86,9 +87,9 @@ async def test_markup_that_is_refused_costs_no_edit(platform: TelegramEmulator) 
 
 @pytest.mark.parametrize(
     ("fault", "expected"),
-    [(telegram.too_many(7), Retry), (telegram.drops, Unknown), (telegram.refuses(403, "Forbidden: bot was kicked"), Refused)],
+    [(telegram.too_many(7), Retry), (listening.drops, Unknown), (telegram.refuses(403, "Forbidden: bot was kicked"), Refused)],
 )
-async def test_what_goes_wrong_with_a_preview_is_said(platform: TelegramEmulator, fault: telegram.Fault, expected: type[Exception]) -> None:
+async def test_what_goes_wrong_with_a_preview_is_said(platform: TelegramEmulator, fault: Fault, expected: type[Exception]) -> None:
     async with connected(platform) as (transport, _):
         platform.next["sendMessage"].append(fault)
         with pytest.raises(expected) as raised:

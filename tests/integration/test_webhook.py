@@ -363,6 +363,9 @@ class Full:
     async def known(self, sender: str) -> bool:
         return False
 
+    def webhook(self) -> str:
+        return ""
+
     def report(self, up: bool, detail: str = "") -> None:
         self.up = up
 

@@ -67,6 +67,9 @@ class Kept:
     async def known(self, sender: str) -> bool:
         return False
 
+    def webhook(self) -> str:
+        return ""
+
     def report(self, up: bool, detail: str = "") -> None:
         self.up.set()
 

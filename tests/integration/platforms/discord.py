@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Self
 
 from tests.emulators import discord_faults as faults
+from tests.emulators import listening
 from tests.emulators.discord import BOT, CHANNEL, TOKEN, DiscordEmulator, person, private
 from tests.emulators.server import JsonObject
 from tests.integration.platforms import NUMBERS, Platform
@@ -56,7 +57,7 @@ class Discord(Platform):
         return not self.emulator.next["POST messages"]
 
     def no_answer(self) -> None:
-        self.emulator.next["POST messages"].append(faults.does_and_drops)
+        self.emulator.next["POST messages"].append(listening.does_and_drops)
 
     async def bot(self, clew: Clew, text: str) -> None:
         self.emulator.say(f"<@{BOT['id']}> {text}", person(NUMBERS["bob"], "bob", bot=True), CHANNEL)

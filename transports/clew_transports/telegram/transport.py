@@ -1,17 +1,16 @@
-"""The Telegram transport: updates by long polling, replies by sendMessage, over the Bot API."""
+"""The Telegram transport: updates by long polling or by webhook, replies by sendMessage, over the Bot API."""
 
 import asyncio
 import contextlib
 import hashlib
 import random
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Any
 
 import structlog
-from pydantic import AfterValidator, Field, SecretStr
 
-from clew.plugins import Fault, Mistake, Plugin
+from clew.plugins import Plugin
 from clew.transport import (
     Address,
     Capabilities,
@@ -26,17 +25,18 @@ from clew.transport import (
     Retry,
     Route,
     Sent,
-    Stream,
     Typing,
     Unknown,
 )
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.pace import Pauses
 from clew_transports.reading import Malformed
-from clew_transports.settings import BaseUrl, Groups, Section, plain_http
 from clew_transports.telegram.api import Api, Refusal
+from clew_transports.telegram.doctor import examine, why
 from clew_transports.telegram.html import LIMIT, rendered, size, visible
+from clew_transports.telegram.settings import Settings, account, mistakes, sender, streams, unreachable
 from clew_transports.telegram.updates import CHAT, PRESSED, Bot, Place, Reader
+from clew_transports.telegram.webhook import LOOK_S, Unreachable, Webhook
 from clew_transports.text import parts
 
 POLL_S = 50.0
@@ -60,51 +60,7 @@ BUTTONS = (("Yes", "yes"), ("No", "no"), ("Always", "always"))
 """Below a question: what each says, and what comes back when it is pressed."""
 CLOSED = "This question is closed, or somebody else was asked."
 
-WEBHOOK_SET = "a webhook is set for this bot, and Telegram then answers no polls: call deleteWebhook (docs/transports/telegram.md)"
-SECOND_POLLER = "another program reads this bot's messages with the same token: stop it, or give clew a bot of its own"
-BAD_TOKEN = "Telegram does not know the token: copy it again from @BotFather"
-
 log = structlog.get_logger()
-
-
-def _is_token(token: SecretStr) -> SecretStr:
-    if not re.fullmatch(r"([0-9]{1,20}:[A-Za-z0-9_-]{1,200})?", token.get_secret_value()):
-        raise ValueError("must look like 123456789:AA…, as @BotFather gives it")
-    return token
-
-
-class Settings(Section):
-    """The bot's `token`. groups: which lines of a group are answered; those that begin with `prefix` always are."""
-
-    token: Annotated[SecretStr, AfterValidator(_is_token)] = SecretStr("")
-    base_url: BaseUrl = "https://api.telegram.org"
-    groups: Groups = "mention"
-    prefix: Annotated[str, Field(min_length=1, max_length=50)] | None = None
-
-
-def unreachable(to: Address) -> str:
-    """Why the Bot API takes no message for `to`; empty where it may."""
-    fits = re.fullmatch(r"-?[0-9]{1,20}", to.chat) and re.fullmatch(r"[0-9]{1,20}", to.thread or "0")
-    return "" if fits else "chat and topic must be the numbers that Telegram has for them"
-
-
-def _sender(settings: Settings, text: str) -> str:
-    if not re.fullmatch(r"[0-9]{1,20}", text):
-        raise ValueError("must stand the number that Telegram has for the person, such as 123456789, and not their @name")
-    return str(int(text))
-
-
-def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:
-    return plain_http(settings.base_url)
-
-
-def _account(settings: Settings) -> tuple[str, str]:
-    return "token", settings.token.get_secret_value().partition(":")[0]
-
-
-def streams(to: Address) -> Stream:
-    """Private chats have drafts; groups, whose ids are negative, have none."""
-    return "edit" if to.chat.startswith("-") else "ephemeral"
 
 
 class TelegramTransport:
@@ -124,14 +80,25 @@ class TelegramTransport:
     )
 
     def __init__(
-        self, name: str, settings: Settings, *, first_pause: float = 1.0, poll_s: float = POLL_S, answer_s: float = ANSWER_S
+        self,
+        name: str,
+        settings: Settings,
+        *,
+        first_pause: float = 1.0,
+        poll_s: float = POLL_S,
+        look_s: float = LOOK_S,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self._name = name
         self._settings = settings
         self._first_pause = first_pause
         self._poll_s = poll_s
+        self._look_s = look_s
         self._answer_s = answer_s
         self._api = Api(settings.base_url, settings.token.get_secret_value())
+        self._taking: Callable[[Sequence[Any]], Awaitable[None]] | None = None
+        self._alone = asyncio.Lock()
+        self._webhook = Webhook(name, settings.token.get_secret_value(), lambda: self._taking)
         self._host: Host | None = None
         self._place = Place()
         self._hints: dict[Address, asyncio.Task[None]] = {}
@@ -149,16 +116,17 @@ class TelegramTransport:
                 while True:
                     try:
                         reader = Reader(self._name, await self._who(), self._settings.groups, self._settings.prefix)
-                        async for _ in self._polls(host, reader):
+                        receive = self._polls if self._settings.mode == "polling" else self._calls
+                        async for _ in receive(host, reader):
                             pause = self._first_pause
-                    except (Refusal, Unreached, Unanswered, Malformed) as error:
-                        host.report(False, _why(error))
+                    except (Refusal, Unreached, Unanswered, Malformed, Unreachable) as error:
+                        host.report(False, why(error))
                         if isinstance(error, Refusal) and error.retry_after:
                             pause = max(pause, min(error.retry_after, LONGEST_PAUSE_S))
                     await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
                     pause = min(2 * pause, LONGEST_PAUSE_S)
             finally:
-                self._host = None
+                self._host = self._taking = None
                 decorating = [*self._hints.values(), *self._presses]
                 for task in decorating:
                     task.cancel()
@@ -202,7 +170,7 @@ class TelegramTransport:
         return None
 
     def routes(self) -> Sequence[Route]:
-        return ()
+        return (Route("POST", "/", self._webhook.posted),) if self._settings.mode == "webhook" else ()
 
     async def fetch(self, ref: str) -> AsyncIterator[bytes]:
         async for piece in self._api.download(ref):
@@ -220,6 +188,7 @@ class TelegramTransport:
     async def _polls(self, host: Host, reader: Reader) -> AsyncIterator[None]:
         """Poll for ever. The first poll returns at once, so that a connection is told only when Telegram gives messages."""
         wait = 0.0
+        await self._unhook(host)
         while True:
             arguments = {"timeout": int(wait), "limit": 100, "allowed_updates": UPDATES}
             if self._place.next is not None:
@@ -232,8 +201,40 @@ class TelegramTransport:
             yield
             wait = self._poll_s
 
+    async def _calls(self, host: Host, reader: Reader) -> AsyncIterator[None]:
+        """Have Telegram call, and look for ever whether its calls arrive. Raises Unreachable where they cannot."""
+        url = host.webhook()
+        if not url:
+            raise Unreachable("mode is webhook, and http.public_url does not say where Telegram reaches clew")
+        if self._place.hook != url:  # noted first: whatever happens then, it is known for clew's own
+            self._place = replace(self._place, hook=url, next=None)
+            await host.accept([], str(self._place))
+        self._taking = lambda updates: self._called(host, reader, updates)
+        await self._webhook.set(self._api, url, UPDATES)
+        while True:
+            await self._webhook.look(self._api, url)
+            host.report(True, f"@{reader.bot.username}")
+            yield
+            await asyncio.sleep(self._look_s)
+
+    async def _called(self, host: Host, reader: Reader, updates: Sequence[Any]) -> None:
+        async with self._alone:
+            await self._take(host, reader, updates)
+
+    async def _unhook(self, host: Host) -> None:
+        """Take back the webhook that clew has set for this bot. Somebody else's stays."""
+        if self._place.hook:
+            if (await self._api.call("getWebhookInfo") or {}).get("url") == self._place.hook:
+                await self._api.call("deleteWebhook")
+            self._place = replace(self._place, hook="")
+            await host.accept([], str(self._place))
+
     async def _take(self, host: Host, reader: Reader, updates: Sequence[Any]) -> None:
-        """Store; the next poll, whose offset is behind them, acknowledges them."""
+        """Store; the next poll, whose offset is behind them, acknowledges them.
+
+        Calls overtake each other, so of them no offset is kept: what waits at Telegram when polls begin again is told from its first update
+        on.
+        """
         place, batch = self._place, []
         for update in updates:
             try:
@@ -244,6 +245,8 @@ class TelegramTransport:
                 continue
             if inbound:
                 batch.append(inbound)
+        if self._taking is not None:
+            place = replace(place, next=None)
         if batch or place.moved != self._place.moved:
             receipts = await host.accept(batch, str(place))
             for inbound, receipt in zip(batch, receipts, strict=True):
@@ -379,7 +382,7 @@ class TelegramTransport:
 def _behind(update: Any, place: Place) -> Place:
     """The place behind an update that cannot be read, if it has at least an id: it would come again for ever."""
     number = update.get("update_id") if isinstance(update, dict) else None
-    return Place(place.bot, number + 1, place.moved) if isinstance(number, int) else place
+    return replace(place, next=number + 1) if isinstance(number, int) else place
 
 
 def _draft_id(turn: str) -> int:
@@ -387,35 +390,8 @@ def _draft_id(turn: str) -> int:
     return int.from_bytes(hashlib.sha256(turn.encode()).digest()[:4]) >> 1 | 1
 
 
-def _why(error: Exception) -> str:
-    """What is wrong and what mends it."""
-    if isinstance(error, Refusal):
-        if error.code in (401, 404):
-            return BAD_TOKEN
-        if error.code == 409:
-            return WEBHOOK_SET if "webhook" in error.why else SECOND_POLLER
-    return str(error)
-
-
-async def _examine(name: str, settings: Settings) -> list[Fault]:
-    """For `clew doctor`: the token, a webhook that is set elsewhere, what the bot sees of its groups."""
-    api = Api(settings.base_url, settings.token.get_secret_value())
-    faults = []
-    try:
-        async with api:
-            bot = Bot.of(await api.call("getMe"))
-            if (await api.call("getWebhookInfo") or {}).get("url"):
-                faults.append(Fault(WEBHOOK_SET, "open https://api.telegram.org/bot<token>/deleteWebhook once"))
-            if settings.groups != "mention" and not bot.sees_all:
-                text = f"groups is {settings.groups}, but privacy mode hides from @{bot.username} what does not mention it"
-                faults.append(Fault(text, "@BotFather: /setprivacy, Disable; then take the bot out of its groups and add it again", False))
-    except (Refusal, Unreached, Unanswered, Malformed) as error:
-        faults.append(Fault(_why(error), "check transports." + name))
-    return faults
-
-
 def _build(name: str, settings: Settings) -> TelegramTransport:
     return TelegramTransport(name, settings)
 
 
-plugin = Plugin("telegram", Settings, _build, _examine, _mistakes, _sender, _account)
+plugin = Plugin("telegram", Settings, _build, examine, mistakes, sender, account)

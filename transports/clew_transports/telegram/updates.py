@@ -54,24 +54,27 @@ class Bot:
 class Place:
     """How far the updates of `bot` are read: `next` is the first id that is not stored yet.
 
-    moved: supergroup → the group that it was before. A chat keeps the address under which it was met first.
+    moved: supergroup → the group that it was before. A chat keeps the address under which it was met first. hook: where clew had Telegram
+    call last; empty where it polls.
     """
 
     bot: int = 0
     next: int | None = None
     moved: Mapping[str, str] = field(default_factory=dict)
+    hook: str = ""
 
     @classmethod
     def load(cls, cursor: str | None) -> Self:
         """From what an earlier process stored. A cursor that is none of ours counts as none."""
         try:
-            bot, following, moved = json.loads(cursor or "")
-            return cls(int(bot), None if following is None else int(following), {str(new): str(old) for new, old in moved.items()})
+            bot, following, moved, *hook = json.loads(cursor or "")
+            before = {str(new): str(old) for new, old in moved.items()}
+            return cls(int(bot), None if following is None else int(following), before, str(hook[0]) if hook else "")
         except (ValueError, TypeError, AttributeError, OverflowError):
             return cls()
 
     def __str__(self) -> str:
-        return json.dumps([self.bot, self.next, self.moved], separators=(",", ":"))
+        return json.dumps([self.bot, self.next, self.moved, *([self.hook] if self.hook else [])], separators=(",", ":"))
 
     def home(self, chat: int | str) -> str:
         """The chat part of the address of the chat that has this id now."""
