@@ -15,14 +15,14 @@ pytestmark = pytest.mark.mosquitto
 DEPLOY = Path(__file__).parents[2] / "deploy"
 USERS = {"clew": "bot-password", "ada": "ada-password", "bob": "bob-password"}
 # Set by the test server itself: they name ports and files of the machine.
-OWN = ("listener", "allow_anonymous", "password_file", "acl_file", "persistence ", "autosave")
+OWN = ("listener", "allow_anonymous", "password_file", "acl_file", "persistence ", "persistence_location", "autosave", "log_dest")
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Mosquitto]:
+@pytest.fixture(params=["mosquitto.conf", "compose/mosquitto.conf"])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mosquitto]:
     if find_program("mosquitto") is None:
         pytest.skip(MOSQUITTO_MISSING)
-    lines = (DEPLOY / "mosquitto.conf").read_text().splitlines()
+    lines = (DEPLOY / request.param).read_text().splitlines()
     settings = "\n".join(line for line in lines if not line.startswith(OWN))
     with Mosquitto(tmp_path, users=USERS, acl=DEPLOY / "mosquitto.acl", settings=settings) as running:
         yield running

@@ -45,6 +45,7 @@ from clew_transports.mqtt.connection import (
     heed_cancellation,
     refusal,
 )
+from clew_transports.mqtt.home_assistant import HomeAssistant, announcement
 from clew_transports.mqtt.payload import NAME, Ignored, Packet, Topics
 from clew_transports.mqtt.redelivery import Unnamed
 from clew_transports.settings import Section, readable
@@ -74,6 +75,7 @@ class Settings(Section):
     password: SecretStr | None = None
     tls: bool = False
     keepalive: Annotated[Duration, Field(ge=1.0, le=65535.0)] = 30.0
+    home_assistant: HomeAssistant = HomeAssistant()
 
     @model_validator(mode="after")
     def _password_has_user(self) -> Self:
@@ -98,6 +100,8 @@ class MqttTransport:
         self._name = name
         self._topics = Topics(settings.bot)
         self._broker = _broker(settings, self._topics.status)
+        told = settings.home_assistant
+        self._announcement = announcement(told, self._topics, name) if told.enabled else None
         self._first_pause = first_pause
         self._connection: Connection | None = None
         self._unnamed = Unnamed(lambda: secrets.token_hex(8))
@@ -170,9 +174,11 @@ class MqttTransport:
                 await self._say_goodbye(connection)
 
     async def _greet(self, connection: Connection) -> str:
-        """Publish `online`. Returns what to add to the report if the broker does not let us."""
+        """Publish `online`, and what Home Assistant is told. Returns what to add to the report if the broker does not let us."""
         try:
             await connection.deliver(self._topics.status, b"online", retain=True)
+            if self._announcement:
+                await connection.deliver(*self._announcement, retain=True)
         except NotAccepted as error:
             return f" ({error})"
         except TimeoutError:
