@@ -1,6 +1,6 @@
 """Writes a database as clew makes it, with something of everything in it: `python -m tests.released NAME`.
 
-Run at each release, and never again for that one: it puts `NAME.db.gz`, and `NAME.json` with what `clew session export` says of it then, into
+Run at each release, once: it puts `NAME.db.gz`, and `NAME.json` with what `clew session export` says of it then, into
 tests/corpus/released. A test opens every one of them with the program of today.
 """
 
