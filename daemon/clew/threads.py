@@ -4,18 +4,21 @@ Deciding is separate from doing: a command's effect takes place in the commit th
 place twice or without one.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clew.budget import numbers
-from clew.clock import Time
+from clew.clock import Time, new_id
 from clew.config import Compression
 from clew.context.tokens import estimate
 from clew.errors import NotFound, UsageError
 from clew.messages import Message
 from clew.providers import Provider
-from clew.store import Compaction, Effect
+from clew.store import Compaction, Effect, Switch
 from clew.store.sqlite import SqliteStore
+
+_NUMBER = re.compile(r"#?[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,8 @@ class Threads:
         newest = (await self._store.view(session)).compaction
         if newest is None:
             raise NotFound("There is no compaction to undo.")
+        if await self._store.begins_branch(newest):
+            raise NotFound("This thread began with that summary.", hint="What is in it stands in the thread that it branched off.")
         return Undone(newest, Effect("undo", (newest.id,)))
 
     async def take_back(self, session: str) -> TakenBack:
@@ -142,6 +147,16 @@ class Threads:
         if not rows:
             raise NotFound("There is nothing here that could be forgotten.")
         return Forgotten(rows, message is None, Effect("forget", tuple(row.id for row in rows), zone=zone))
+
+    async def branch(self, session: str, number: str = "", replied_to: str | None = None) -> Switch:
+        """A new thread that begins as `session` was at a message: `7`, `#7` or an id, else the one replied to, else the last.
+
+        Raises NotFound or UsageError."""
+        seq = int(number.lstrip("#")) if _NUMBER.fullmatch(number) else None
+        if seq is None and (message := await self.meant(session, number, replied_to)) is not None:
+            seq = message.seq
+        parent, at = await self._store.branch_point(session, seq)
+        return Switch(new_id(), parent, at)
 
     async def carry_out(self, session: str, effect: Effect) -> None:
         """Let it take place now. Raises UsageError where the compaction to undo is not the newest any more."""

@@ -31,6 +31,10 @@ async def _help(rooms: Rooms, claim: Claim, rest: str) -> Answer:
 COMMANDS = {
     "/help": Command("/help", "this list", _help),
     "/new": Command("/new", "begin a new conversation; the old one stays searchable", thread.new),
+    "/sessions": Command("/sessions", "the conversations that you can go on with here", thread.sessions),
+    "/resume": Command(thread.RESUME, "go on with one of them here; it stays where it was too", thread.resume),
+    "/branch": Command(thread.BRANCH, "begin a new conversation that knows this one, up to message N; both go on", thread.branch),
+    "/private": Command(thread.PRIVATE, "whether what is said in this conversation is remembered elsewhere", thread.private),
     "/status": Command("/status", "the session, its model, its window and its tokens", thread.status),
     "/compact": Command("/compact [what to keep] [--preview]", "put older messages into the summary now", compacting.compact),
     "/dropped": Command("/dropped", "what the newest compaction dropped and changed", compacting.dropped),

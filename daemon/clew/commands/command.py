@@ -9,7 +9,7 @@ from clew.meaning import Meaning
 from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.stopping import Stop
-from clew.store import Claim, Effect, JobEffect, PersonRole, Scope, Withdrawn
+from clew.store import Claim, Effect, JobEffect, PersonRole, Scope, Switch, Withdrawn
 from clew.store.notes import NoteEffect
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
@@ -30,7 +30,7 @@ class Answer:
 
     text: str
     new_session: bool = False
-    effects: tuple[Effect | NoteEffect | JobEffect | Withdrawn, ...] = ()
+    effects: tuple[Effect | NoteEffect | JobEffect | Withdrawn | Switch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ async def memory(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     where = Where(address=str(claim.address))
     kind: ScopeKind = "user" if claim.direct and claim.person else "project"
     by = By(claim.person.id if claim.person else "", hand=True)
+    if rest.startswith("set ") and await rooms.store.is_private(claim.session):
+        return Answer("This conversation is private, so nothing is noted of it. /private off, then write it again.")
     match rest.split(maxsplit=2):
         case []:
             return Answer(_noted(await rooms.store.notes.listing(where, None, claim.started)))

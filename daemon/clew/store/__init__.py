@@ -7,7 +7,7 @@ from clew.store.records.people import AccessRequest, Decide, InboxKind, Person, 
 from clew.store.records.replies import Reply, Settlement
 from clew.store.records.search import Ask, Found, Quote, Recalled, RecalledFor, Scope
 from clew.store.records.sessions import Said, Sent, SessionRow
-from clew.store.records.turns import SAFE_ATTEMPTS, Boundary, Claim, Effect, Item, LeaseLost, NewMessage, Outcome, Room, Step
+from clew.store.records.turns import SAFE_ATTEMPTS, Boundary, Claim, Effect, Item, LeaseLost, NewMessage, Outcome, Room, Step, Switch
 from clew.store.records.window import Compaction, Pin, PromptState, Ratios, Reader, ViewRows
 
 __all__ = [
@@ -53,6 +53,7 @@ __all__ = [
     "Settlement",
     "StandingYes",
     "Step",
+    "Switch",
     "ToolState",
     "Verdict",
     "ViewRows",

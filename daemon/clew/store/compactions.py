@@ -58,7 +58,7 @@ def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
 
 def view(db: sqlite3.Connection, session: str, known: Sequence[Message] = ()) -> ViewRows:
     """All rows of a session's view, from one snapshot. known: messages of it that are not read again, see `transcript.behind`."""
-    forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL", (session,)).fetchone()
+    forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run", (session,)).fetchone()
     return _forked(db, session, *forked) if forked else _view(db, session, tip(db, session), known)
 
 
@@ -92,7 +92,7 @@ def before_summary(db: sqlite3.Connection, session: str) -> tuple[ViewRows, Comp
     """(the view without the newest summary, that summary, the newest compaction); None where there is no summary."""
     standing = [each for each in listing(db, session) if each.undone_at is None]
     newest = next((each for each in reversed(standing) if each.kind == "summary"), None)
-    if newest is None:
+    if newest is None or begins_branch(db, newest):
         return None
     parent = next((each for each in standing if each.id == newest.parent), None)
     return _view(db, session, parent), newest, standing[-1]
@@ -149,10 +149,16 @@ def save_prompt(db: sqlite3.Connection, session: str, state: PromptState) -> Non
     db.execute(_SAVE_STATE, (session, *(getattr(state, name) for name in _STATE)))
 
 
+def begins_branch(db: sqlite3.Connection, compaction: Compaction) -> bool:
+    """Whether a thread that branched off begins behind this compaction: what it covers is another thread's, so that it stands for good."""
+    row = db.execute("SELECT fork_seq > 0 AND NOT run FROM sessions WHERE id = ?", (compaction.session,)).fetchone()
+    return compaction.parent is None and compaction.from_seq == 1 and bool(row and row[0])
+
+
 def undo(db: sqlite3.Connection, session: str, expected: str, now: float) -> bool:
     """Undo the newest compaction, if that is still `expected`. The count trigger waits for messages behind the last row from now on."""
     newest = tip(db, session)
-    if newest is None or newest.id != expected:
+    if newest is None or newest.id != expected or begins_branch(db, newest):
         return False
     db.execute(
         "UPDATE compactions SET undone_at = ?, hold_until_seq = (SELECT max(seq) FROM messages WHERE session = ?) WHERE id = ?",
@@ -185,6 +191,16 @@ def commit(
             " AND rowid > coalesce((SELECT rowid FROM compactions WHERE id = ?), 0)",
             (new.created, new.session, parent),
         )
+    put(db, new)
+    for call in calls:
+        model_calls.put(db, replace(call, compaction=new.id), new.session, None)
+    model_calls.put_cache(db, cache)
+    if calls:  # an extract made without the summariser says nothing of its health
+        db.execute("DELETE FROM compaction_state WHERE session = ?", (new.session,))
+    return True
+
+
+def put(db: sqlite3.Connection, new: Compaction) -> None:
     db.execute(
         f"INSERT INTO compactions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -209,12 +225,6 @@ def commit(
             json.dumps(new.shortened),
         ),
     )
-    for call in calls:
-        model_calls.put(db, replace(call, compaction=new.id), new.session, None)
-    model_calls.put_cache(db, cache)
-    if calls:  # an extract made without the summariser says nothing of its health
-        db.execute("DELETE FROM compaction_state WHERE session = ?", (new.session,))
-    return True
 
 
 def _stands_on_forgotten(db: sqlite3.Connection, new: Compaction) -> bool:

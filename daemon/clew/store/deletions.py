@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Collection
 from datetime import tzinfo
 
-from clew.store import forgetting
+from clew.store import branches, forgetting
 from clew.store.files import verbs as files
 from clew.transport import Inbound
 
@@ -57,7 +57,8 @@ def withdraw(db: sqlite3.Connection, number: int, turn: str | None, message: str
     _unsay(db, number, None)
     if found is None or db.execute("SELECT 1 FROM retractions WHERE message = ?", (found,)).fetchone():
         return False
-    ids = [found, *forgetting.quoting(db, [found])]
+    ids = [found, *(copy for theirs in branches.copies(db, [found]).values() for copy in theirs)]
+    ids += forgetting.quoting(db, ids)
     db.executemany(
         "INSERT INTO retractions (message, reason, at, shown) VALUES (?, 'deleted', ?, 1) ON CONFLICT (message) DO NOTHING",
         [(each, now) for each in ids],

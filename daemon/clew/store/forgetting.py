@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 
 from clew.context import ledger as ledgers
 from clew.context.forgetting import silent, without
-from clew.store import Compaction, compactions, runs, transcript
+from clew.store import Compaction, branches, compactions, runs, transcript
 from clew.store.damage import readable
 from clew.store.files import verbs as files
 from clew.store.notes import Where, scopes
@@ -29,6 +29,10 @@ def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo,
     installation."""
     for run, theirs in runs.behind(db, ids).items():
         take(db, run, list(dict.fromkeys(theirs)), zone, known, now)
+    branched = branches.copies(db, ids)
+    for branch, theirs in branched.items():
+        if theirs:
+            take(db, branch, theirs, zone, known, now)
     listed = json.dumps(ids)
     first, turns = _first(db, session, listed), _turns(db, session, listed)
     facts = notes.forget(db, ids, now)
@@ -45,6 +49,8 @@ def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo,
     db.execute(f"DELETE FROM timeline WHERE inbox IN (SELECT id FROM inbox WHERE turn IN {_IN})", (turns,))
     db.execute(f"UPDATE inbox SET text = '' WHERE turn IN {_IN}", (turns,))
     db.execute(f"DELETE FROM outbox WHERE turn IN {_IN} AND state IN ('sent', 'dead', 'unknown')", (turns,))
+    for branch in branched:
+        leave_summaries(db, branch, set(ids), first, zone, known)
     if transcript.between(db, session, 0):
         leave_summaries(db, session, set(ids), first, zone, known)
     else:

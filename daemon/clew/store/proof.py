@@ -19,17 +19,18 @@ def verify(db: sqlite3.Connection, session: str) -> list[str]:
     stand must follow one another, and the index must give every covered message for words of its own.
     """
     rows = db.execute("SELECT id, seq FROM messages WHERE session = ? ORDER BY seq", (session,)).fetchall()
-    forked = db.execute("SELECT fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL", (session,)).fetchone()
+    forked = db.execute("SELECT fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run", (session,)).fetchone()
     if forked:  # a run beside its chat's session: its own rows are all in its window
         whole = [seq for _, seq in rows] == list(range(forked[0] + 1, forked[0] + 1 + len(rows)))
         return ([] if whole else ["the transcript has gaps"]) + _unreadable(db, session)
     places = dict(rows)
     damaged = compactions.damaged(db, session)
     chain = [each for each in compactions.listing(db, session) if each.undone_at is None and each.id not in damaged]
-    problems = [] if list(places.values()) == list(range(1, len(places) + 1)) else ["the transcript has gaps"]
+    before = chain[0].to_seq if chain and compactions.begins_branch(db, chain[0]) else 0  # the summary's rows are the parent's
+    problems = [] if list(places.values()) == list(range(before + 1, before + 1 + len(places))) else ["the transcript has gaps"]
     problems += _unreadable(db, session)
     problems += [f"compaction {identifier} cannot be read" for identifier in damaged]
-    problems += _chain(chain, len(places))
+    problems += _chain(chain, before + len(places))
     problems += _partition(db, session, places, chain)
     return [*problems, *_unfindable(db, session, chain[-1].to_seq if chain else 0)]
 
@@ -55,6 +56,8 @@ def _chain(chain: Sequence[Compaction], length: int) -> Iterator[str]:
 def _partition(db: sqlite3.Connection, session: str, places: dict[str, int], chain: Sequence[Compaction]) -> Iterator[str]:
     view = compactions.view(db, session)
     held = set(view.compaction.held) if view.compaction else set()
+    if chain and compactions.begins_branch(db, chain[0]):
+        held &= places.keys()
     back = db.execute("SELECT message FROM retractions JOIN messages ON messages.id = message WHERE session = ? AND shown = 0", (session,))
     taken = {identifier for (identifier,) in back}
     spans = [(each.from_seq, each.to_seq) for each in chain]

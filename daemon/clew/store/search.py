@@ -16,7 +16,7 @@ from clew.context.ranking import Candidate, Line, Matcher, Ranked, Scored, rank
 from clew.context.regions import Hits, regions
 from clew.context.text import SPOKEN_BY, stem
 from clew.messages import blocks_from_json, readable_blocks, searchable
-from clew.store import Ask, Found, Scope, lanes
+from clew.store import Ask, Found, Scope, lanes, private
 from clew.store.places import CHAT_BITS, first_place, last_place
 
 _NOTHING_IN_VIEW = 2**62
@@ -243,8 +243,9 @@ def _with_common(
 
 def _allowed(scope: Scope) -> tuple[str, list[Any]]:
     """The condition that a row of `messages AS m` may be seen, and its values."""
-    conditions = ["m.id NOT IN (SELECT message FROM retractions)"]
-    values: list[Any] = []
+    base = scope.base[0] if scope.base else None
+    conditions = ["m.id NOT IN (SELECT message FROM retractions)", private.HIDDEN]
+    values: list[Any] = [scope.session, base]
     if scope.session is not None:
         conditions.append("NOT (m.session = ? AND m.seq > ?)")
         values += [scope.session, scope.after_seq]
@@ -290,7 +291,7 @@ def around(db: sqlite3.Connection, scope: Scope, message: str, before: int, afte
     """
     if scope.chats == ():
         return []
-    everywhere = Scope(scope.chats, scope.session, _NOTHING_IN_VIEW)  # opened by id: what is in view may be opened too
+    everywhere = Scope(scope.chats, scope.session, _NOTHING_IN_VIEW, scope.base)  # opened by id: what is in view may be opened too
     base = scope.base[0] if scope.base else None
     allowed, values = _allowed(everywhere)
     seq = int(message[1:]) if _POSITION.match(message) else 0

@@ -1,5 +1,6 @@
 """Sessions as people handle them: listed, shown, exported, imported, deleted, verified."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -8,12 +9,12 @@ from typing import Any
 from clew.context.consent import QUESTION_CODE
 from clew.errors import NotFound, UsageError
 from clew.messages import blocks_to_json, readable_blocks
-from clew.store import Said, Sent, SessionRow, accept, compactions, transcript, turns
+from clew.store import Said, Sent, SessionRow, accept, branches, compactions, transcript, turns
 from clew.store.damage import readable
 from clew.store.imports import FORMAT
 from clew.transport import Inbound
 
-_LISTING = (
+LISTING = (
     "SELECT s.id, c.address, s.title, s.created,"
     " coalesce((SELECT max(at) FROM messages WHERE session = s.id), s.created) AS updated,"
     " (SELECT count(*) FROM messages WHERE session = s.id),"
@@ -25,7 +26,7 @@ _LISTING = (
 def listing(db: sqlite3.Connection, address: str | None = None, limit: int = 1000) -> list[SessionRow]:
     """Sessions but those of jobs' runs, the one used last first; of one chat where `address` is given."""
     rows = db.execute(
-        f"{_LISTING} WHERE NOT s.run AND (? IS NULL OR c.address = ?) ORDER BY updated DESC, s.created DESC LIMIT ?",
+        f"{LISTING} WHERE NOT s.run AND (? IS NULL OR c.address = ?) ORDER BY updated DESC, s.created DESC LIMIT ?",
         (address, address, limit),
     )
     return [SessionRow(*row) for row in rows]
@@ -33,18 +34,46 @@ def listing(db: sqlite3.Connection, address: str | None = None, limit: int = 100
 
 def find(db: sqlite3.Connection, prefix: str) -> SessionRow:
     """The session whose id is `prefix` or begins with it alone. Raises NotFound, or UsageError where several do."""
+    return only(matching(db, prefix), prefix, hint="`clew session list` shows those that are.")
+
+
+def matching(db: sqlite3.Connection, prefix: str, condition: str = "", values: Sequence[Any] = ()) -> list[SessionRow]:
+    """A few sessions whose ids begin with `prefix`, in their order."""
+    if not (prefix and prefix.isascii()):
+        return []
     escaped = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    rows = (
-        db.execute(f"{_LISTING} WHERE s.id LIKE ? ESCAPE '\\' ORDER BY s.id LIMIT 6", (f"{escaped}%",)).fetchall()
-        if prefix.isascii() and prefix
-        else []
-    )
-    if not rows:
-        raise NotFound(f"There is no session {prefix[:40]!r}.", hint="`clew session list` shows those that are.")
-    if len(rows) > 1 and rows[0][0] != prefix:
-        some = ", ".join(row[0] for row in rows[:5])
+    rows = db.execute(f"{LISTING} WHERE s.id LIKE ? ESCAPE '\\' {condition} ORDER BY s.id LIMIT 6", (f"{escaped}%", *values))
+    return [SessionRow(*row) for row in rows]
+
+
+def only(found: Sequence[SessionRow], prefix: str, hint: str) -> SessionRow:
+    """The session that is meant. Raises NotFound with this hint, or UsageError where several are."""
+    if not found:
+        raise NotFound(f"There is no session {prefix[:40]!r}.", hint=hint)
+    if len(found) > 1 and found[0].id != prefix:
+        some = ", ".join(row.id for row in found[:5])
         raise UsageError(f"{prefix!r} is the beginning of several sessions: {some}.", hint="Give more characters of the id.")
-    return SessionRow(*rows[0])
+    return found[0]
+
+
+def listing_for(db: sqlite3.Connection, address: str, limit: int) -> list[SessionRow]:
+    """The threads that may be gone on with at an address, the one used last first: its own and, in somebody's direct chat, those of their
+    other direct chats."""
+    rows = db.execute(f"{LISTING} WHERE NOT s.run AND {_MAY} ORDER BY updated DESC, s.created DESC LIMIT ?", (address, address, limit))
+    return [SessionRow(*row) for row in rows]
+
+
+_MAY = (
+    "(c.address = ? OR EXISTS (SELECT 1 FROM chats AS here WHERE here.address = ? AND here.direct AND c.direct"
+    " AND here.person IS NOT NULL AND here.person = c.person))"
+)
+"""That a thread of the chat `c` may be gone on with at an address, which is given twice."""
+
+
+def find_for(db: sqlite3.Connection, address: str, prefix: str) -> SessionRow:
+    """The thread that may be gone on with at `address` and whose id begins with `prefix` alone. Raises NotFound or UsageError."""
+    found = matching(db, prefix, f"AND NOT s.run AND {_MAY}", (address, address))
+    return only(found, prefix, hint="/sessions lists those that you can go on with here.")
 
 
 def current(db: sqlite3.Connection, address: str) -> str | None:
@@ -66,17 +95,32 @@ def join_chat(db: sqlite3.Connection, item: Inbound, person: str, session: str, 
 def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
     """Everything of a session as plain values; `imports` gives an equal one back."""
     row = find(db, session)
-    first = db.execute("SELECT fork_seq FROM sessions WHERE id = ?", (row.id,)).fetchone()[0]
+    front = branches.in_front(db, row.id)
+    if front:
+        return _with_front(front, _export(db, row, 0))
+    return _export(db, row, db.execute("SELECT CASE WHEN run THEN fork_seq ELSE 0 END FROM sessions WHERE id = ?", (row.id,)).fetchone()[0])
+
+
+def _with_front(front: Sequence[tuple[Any, ...]], exported: dict[str, Any]) -> dict[str, Any]:
+    """The export of a thread that branched off, with the rows of its parent that its summary covers, under ids of their own."""
+    own = exported["session"]["id"]
+    ids = {row[0]: hashlib.blake2b(f"{own}/{row[0]}".encode(), digest_size=13).hexdigest() for row in front}
+    messages = [_exported((ids[row[0]], *row[1:])) for row in front]
+    told = json.dumps([exported["compactions"], exported["pins"]], ensure_ascii=False)
+    for old, new in ids.items():
+        told = told.replace(old, new)
+    compactions_told, pins = json.loads(told)
+    return exported | {"messages": [*messages, *exported["messages"]], "compactions": compactions_told, "pins": pins}
+
+
+def _export(db: sqlite3.Connection, row: SessionRow, first: int) -> dict[str, Any]:
+    """All of a session's own, numbered behind row `first`."""
     messages = db.execute(
         "SELECT m.id, seq - ?, role, blocks, sender, sender_name, turn, metadata, at, c.address FROM messages AS m"
         " JOIN chats AS c ON c.id = m.chat WHERE m.session = ? ORDER BY seq",
         (first, row.id),
     )
-    names = ("id", "seq", "role", "blocks", "sender", "sender_name", "turn", "metadata", "at", "address")
-    exported = []
-    for each in messages:
-        message = dict(zip(names, each, strict=True))
-        exported.append(message | {"blocks": _readable(message["blocks"]), "metadata": readable(message["metadata"], {})})
+    exported = [_exported(each) for each in messages]
     direct = db.execute("SELECT direct FROM chats WHERE address = ?", (row.address,)).fetchone()[0]
     return {
         "clew": FORMAT,
@@ -96,6 +140,14 @@ def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
         ),
         "model_calls": _rows(db, "SELECT * FROM model_calls WHERE session = ? ORDER BY started, id", row.id),
     }
+
+
+_EXPORTED = ("id", "seq", "role", "blocks", "sender", "sender_name", "turn", "metadata", "at", "address")
+
+
+def _exported(row: Sequence[Any]) -> dict[str, Any]:
+    message = dict(zip(_EXPORTED, row, strict=True))
+    return message | {"blocks": _readable(message["blocks"]), "metadata": readable(message["metadata"], {})}
 
 
 def _readable(blocks: str) -> Any:
@@ -120,7 +172,7 @@ def delete(db: sqlite3.Connection, session: str) -> int:
         raise UsageError(f"A turn of session {session} is running.", hint="Wait for its reply, or write /stop in its chat, then try again.")
     db.execute("UPDATE inbox SET text = '' WHERE message IN (SELECT id FROM messages WHERE session = ?)", (session,))
     gone = transcript.forget(db, session)
-    for (run,) in db.execute("SELECT id FROM sessions WHERE parent = ?", (session,)).fetchall():
+    for (run,) in db.execute("SELECT id FROM sessions WHERE parent = ? AND run", (session,)).fetchall():
         gone += delete(db, run)
     db.execute("DELETE FROM outbox WHERE session = ? AND state != 'sending'", (session,))
     turns_of = "SELECT id FROM inbox WHERE turn IN (SELECT id FROM turns WHERE session = ?)"

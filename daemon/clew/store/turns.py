@@ -19,10 +19,12 @@ from clew.store import (
     Reply,
     Room,
     Step,
+    Switch,
     ToolState,
     Withdrawn,
     approvals,
     boundaries,
+    branches,
     compactions,
     deletions,
     jobs,
@@ -368,6 +370,8 @@ def finish(
             history.take(db, effect, now, known)
         elif isinstance(effect, JobEffect):
             jobs.take(db, effect, now)
+        elif isinstance(effect, Switch):
+            branches.switch(db, chat, effect, now)
         else:
             marks.take(db, claim.session, effect, now, known)
     if outcome.new_session:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from clew.messages import Message
-from clew.store import Said, SessionRow, imports, proof, sessions, transcript
+from clew.store import Said, SessionRow, branches, imports, private, proof, sessions, transcript
 from clew.store.doors.opened import Opened
 from clew.transport import Inbound
 
@@ -20,6 +20,26 @@ class SessionsDoor(Opened):
     async def find_session(self, prefix: str) -> SessionRow:
         """Raises NotFound or UsageError."""
         return await self._db.read(sessions.find, prefix)
+
+    async def sessions_for(self, address: str, limit: int) -> list[SessionRow]:
+        """The threads that may be gone on with at an address, the one used last first."""
+        return await self._db.read(sessions.listing_for, address, limit)
+
+    async def find_session_for(self, address: str, prefix: str) -> SessionRow:
+        """One of them, by an unambiguous beginning of its id. Raises NotFound or UsageError."""
+        return await self._db.read(sessions.find_for, address, prefix)
+
+    async def branch_point(self, session: str, seq: int | None) -> tuple[str, int]:
+        """(thread, its row) at which a branch of `session` begins: row `seq`, None for its last one. Raises NotFound."""
+        return await self._db.read(branches.point, session, seq)
+
+    async def is_private(self, session: str) -> bool:
+        """Whether what is said in a thread now is private."""
+        return await self._db.read(private.goes_on, session)
+
+    async def private_rows(self, session: str) -> tuple[str, ...]:
+        """Ids of what was said in private in a thread."""
+        return await self._db.read(private.rows, session)
 
     async def current_session(self, address: str) -> str | None:
         return await self._db.read(sessions.current, address)

@@ -93,6 +93,10 @@ class ViewDoor(Opened):
         """When the next place is due that is not yet, None where there is none."""
         return await self._db.read(boundaries.next_due, now)
 
+    async def begins_branch(self, compaction: Compaction) -> bool:
+        """Whether a thread that branched off begins behind this compaction, which stands for good then."""
+        return await self._db.read(compactions.begins_branch, compaction)
+
     async def compactions(self, session: str) -> list[Compaction]:
         return await self._db.read(compactions.listing, session)
 

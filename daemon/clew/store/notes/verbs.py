@@ -10,7 +10,7 @@ from clew.context.contradictions import contradicted, slot
 from clew.context.naming import name_key, text_key
 from clew.context.notes import ScopeKind
 from clew.context.screening import refusal, tidy
-from clew.store import damage
+from clew.store import damage, private
 from clew.store.notes import (
     HISTORY,
     LONGEST_NAME,
@@ -40,6 +40,7 @@ from clew.store.notes import (
 )
 
 INDEXED = frozenset({"entities", "observations", "relations"})
+PRIVATE = "what is said in private is not noted"
 _SUMMARY = 300
 """Characters of a change's summary in the history."""
 
@@ -137,6 +138,8 @@ def change(
     """
     within = scopes.reach(db, where)
     by = _sourced(db, by)
+    if by.source and any(isinstance(each, Put) for each in edits) and private.is_source(db, by.source):
+        return [Noted(_named(each), "refused", why=PRIVATE) for each in edits]
     if kind is None and not any(isinstance(each, Put) for each in edits):
         meant = list(within.values()) or [within[scopes.chosen(within, None)]]
     else:

@@ -120,12 +120,22 @@ class Boundary:
 @dataclass(frozen=True, slots=True)
 class Effect:
     """What somebody does to a thread by hand: to messages, or to the newest compaction (`undo`, by its id). by: the person, for a pin.
-    zone: of the dates in a summary that is written anew without what is forgotten."""
+    zone: of the dates in a summary that is written anew without what is forgotten. `private`: what is said from now on is not remembered
+    elsewhere, until it is `open` again."""
 
-    kind: Literal["pin", "unpin", "take_back", "undo", "forget"]
+    kind: Literal["pin", "unpin", "take_back", "undo", "forget", "private", "open"]
     ids: tuple[str, ...]
     by: str = ""
     zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """The chat goes on with another thread: one that is there or, with a `parent`, a new one that branches off that thread at row `seq`."""
+
+    session: str
+    parent: str = ""
+    seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,5 +148,5 @@ class Outcome:
     error: str = ""
     new_session: bool = False
     boundary: Boundary | None = None
-    effects: "tuple[Effect | NoteEffect | JobEffect | Withdrawn, ...]" = ()
+    effects: "tuple[Effect | NoteEffect | JobEffect | Withdrawn | Switch, ...]" = ()
     run: Literal["", "silent", "skipped"] = ""
