@@ -146,7 +146,7 @@ class Agent:
         try:
             rows = await self._rows(claim)
             refused = set(rows.unseen(self._providers[0].name, self._providers[0].model))
-            turn = _Turn(claim, TurnView.of(claim, rows, stop), Decided(rows.prompt), stop, refused=refused)
+            turn = _Turn(claim, self._fitting.begin(claim, rows, stop), Decided(rows.prompt), stop, refused=refused)
             outcome, text = await self._ended(turn)
             text = "\n\n".join(filter(None, (*self._notices(turn, text), text)))
             outcome = replace(outcome, boundary=self._boundaries.at_end(turn.view, text if outcome.state == "done" else None))

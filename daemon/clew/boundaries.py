@@ -1,5 +1,7 @@
 """At the end of a turn: whether the thread may be cut here, in the background, before it has to be."""
 
+from itertools import islice
+
 from clew.clock import Time
 from clew.config import Compression
 from clew.context import ledger as ledgers
@@ -40,7 +42,8 @@ class Boundaries:
     @staticmethod
     def _reason(turn: TurnView, reply: str) -> Reason:
         own = [row for row in turn.messages if row.seq >= turn.claim.first_seq]
-        before = [text for row in turn.messages[-len(own) - 4 * TOPIC_BEFORE : -len(own)] if (text := row.text)]
+        said = (text for row in turn.messages[-len(own) - 4 * TOPIC_BEFORE : -len(own)][::-1] if (text := row.text))
+        before = tuple(islice(said, TOPIC_BEFORE))[::-1]
         compaction = turn.rows.compaction
         if any(row.calls for row in own) or (
             compaction and says_done(reply) and closes_last_task(ledgers.from_json(compaction.ledger), reply)

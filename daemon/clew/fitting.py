@@ -16,7 +16,7 @@ from clew.context.shortening import Shortening, shortenings
 from clew.context.tokens import Window, estimate
 from clew.context.view import Rendered
 from clew.messages import Message, ToolResult
-from clew.prompting import Prompter, is_cold
+from clew.prompting import REMEMBERED, Prompter, is_cold
 from clew.providers import Limits, Provider, Request
 from clew.stopping import Stop
 from clew.store import Claim, PromptState, Ratios, ViewRows
@@ -35,7 +35,8 @@ class TurnView:
     ratios: as they were when it began, so that nothing is measured differently within it. stop: set when somebody stops the turn.
     failed: a compaction came to nothing. tokens, threshold: size of its last request to the session's own model, and the mark above
     which that is compacted. local: rows that are one line in this turn alone: those of a run that goes on from its chat's session, which
-    is compacted in its place. unseen: hashes of files that a model refuses just now.
+    is compacted in its place. unseen: hashes of files that a model refuses just now. before: the window of the turn before, from which
+    its own goes on.
     """
 
     claim: Claim
@@ -48,11 +49,8 @@ class TurnView:
     threshold: int = 0
     local: set[str] = field(default_factory=set)
     unseen: set[str] = field(default_factory=set)
+    before: view.Window | None = None
     _rendered: tuple[int, view.Window] | None = field(default=None)  # of how many messages it was made, and it
-
-    @classmethod
-    def of(cls, claim: Claim, rows: ViewRows, stop: Stop) -> "TurnView":
-        return cls(claim, rows, list(rows.messages), rows.ratios, stop)
 
     @property
     def thread(self) -> str:
@@ -63,14 +61,15 @@ class TurnView:
     def window(self) -> view.Window:
         """The messages as they are sent; they only grow, or are read anew."""
         if self._rendered is None or self._rendered[0] != len(self.messages):
-            self._rendered = (len(self.messages), self.shown())
+            self.before = self.shown()
+            self._rendered = (len(self.messages), self.before)
         return self._rendered[1]
 
     def shown(self, shorten: Collection[str] = ()) -> view.Window:
         """The window, with some more rows shortened. Thinking is bound to what stood in front of it: a compaction ends it."""
         compaction = self.rows.compaction
         turn = "" if compaction and compaction.created >= self.claim.started else self.claim.turn
-        return view.window(self.messages, turn, self.rows.shortened.union(shorten, self.local))
+        return view.window(self.messages, turn, self.rows.shortened.union(shorten, self.local), self.before)
 
     def own(self, rows: Collection[str]) -> tuple[list[str], tuple[str, ...]]:
         """Of these rows (those of this run, which are shortened for it alone, and those of the thread that is compacted)."""
@@ -108,6 +107,11 @@ class Fitting:
         self._compactor = compactor
         self._own = own
         self._time = time
+        self._windows: dict[str, view.Window] = {}  # of sessions, those last asked for behind
+
+    def begin(self, claim: Claim, rows: ViewRows, stop: Stop) -> TurnView:
+        """What a turn shows its model when it begins."""
+        return TurnView(claim, rows, list(rows.messages), rows.ratios, stop, before=self._windows.get(claim.session))
 
     def tries(self, turn: TurnView) -> bool:
         """Whether summaries are still written in this session without being asked for."""
@@ -151,7 +155,14 @@ class Fitting:
                 made = self._measured(turn, turn.window.messages, state, provider, limits)
             trigger, mark = "limit", bounds.hard_limit
         turn.tokens, turn.threshold = made.tokens, bounds.threshold
+        self._remember(turn)
         return _fits(made, bounds)
+
+    def _remember(self, turn: TurnView) -> None:
+        self._windows.pop(turn.claim.session, None)
+        self._windows[turn.claim.session] = turn.window
+        if len(self._windows) > REMEMBERED:
+            del self._windows[next(iter(self._windows))]
 
     async def results(self, turn: TurnView, results: Sequence[ToolResult]) -> tuple[ToolResult, ...]:
         """All results of one message as they are stored: together at most a quarter of the window is shown of them."""

@@ -6,7 +6,6 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 
 import structlog
 
@@ -246,16 +245,5 @@ class _Record:
         if ttl is None or usage.cache_read + usage.cache_write == 0:
             return ()
         seconds = TTL_SECONDS[ttl]
-        tokens = accumulate(prefix.tokens for prefix in self._chain)
-        upto = {prefix.hash: total for prefix, total in zip(self._chain, tokens, strict=True)}
-        return tuple(
-            CacheEntry(
-                self._provider.name,
-                self._provider.model,
-                prefix.hash,
-                upto[prefix.hash],
-                seconds,
-                self._started + seconds,
-            )
-            for _, prefix in self._marks.marked
-        )
+        name, model, expires = self._provider.name, self._provider.model, self._started + seconds
+        return tuple(CacheEntry(name, model, prefix.hash, prefix.tokens, seconds, expires) for _, prefix in self._marks.marked)

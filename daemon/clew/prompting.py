@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from itertools import islice
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -13,7 +14,7 @@ from clew.compacted import covered
 from clew.config import Agent as Settings
 from clew.context import view
 from clew.context.files import Sight, seen
-from clew.context.prompt import Chain, Marks, Parts, Prefix, base_prompt, chain, is_cheaper, layout, mark, read_tokens
+from clew.context.prompt import Chain, Headed, Marks, Parts, Prefix, base_prompt, chain, headed, is_cheaper, layout, mark, read_tokens
 from clew.context.shares import affordable
 from clew.context.tokens import estimate
 from clew.context.view import Rendered
@@ -34,7 +35,9 @@ PREVIOUS = 3
 COLD_WITHOUT_CACHE = 3600.0
 """Seconds of silence after which a recall block may change freely where the provider has no cache of stated lifetime."""
 REMEMBERED = 64
-"""Sessions whose last request is remembered: the next one goes on from it, and only what is new is hashed and measured."""
+"""Sessions whose last request is remembered: the next one goes on from it, and only what is new is made, hashed and measured."""
+AT_ONCE = 8
+"""Prefixes that are looked up at once: what a provider holds of a thread is rarely far from its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class Prompter:
         self._time = time
         self._zone_name = zone
         self._skills = skills
-        self._newest: dict[str, Chain] = {}  # of sessions, those last asked for behind
+        self._newest: dict[str, tuple[Headed, Chain]] = {}  # of sessions, those last asked for behind
 
     def use_tools(self, tools: Sequence[ToolSpec]) -> None:
         """What models are told of tools from the next request on."""
@@ -139,13 +142,13 @@ class Prompter:
 
     def _asking(self, claim: Claim, rows: ViewRows, keep: bool, limit: int, now: float) -> SessionView:
         said = [message for message in rows.messages if message.role == "user"]
-        before = [message for message in said if message.seq < claim.first_seq and not message.overheard]
+        before = (message.text for message in reversed(said) if message.seq < claim.first_seq and not message.overheard)
         return SessionView(
             session=claim.session,
             address=str(claim.address),
             after_seq=rows.to_seq,
             text="\n".join(message.text for message in said if message.seq >= claim.first_seq),
-            previous=tuple(message.text for message in before[-PREVIOUS:]),
+            previous=tuple(islice(before, PREVIOUS))[::-1],
             names=tuple(dict.fromkeys(message.sender_name for message in said if message.sender_name)),
             zone=self.zone(claim)[0],
             state=rows.prompt if keep else replace(rows.prompt, recall="", excerpts="[]"),
@@ -167,9 +170,10 @@ class Prompter:
         unseen: Collection[str] = (),
     ) -> Chain:
         """The request of the next model call, unmarked, hashed and measured. unseen: files that are sent as words."""
-        request = self._request(_reader(claim), rows, messages, state, provider, limits, unseen)
-        made = chain(request, _account(provider), self._newest.pop(rows.session, None))
-        self._newest[rows.session] = made
+        before, chained = self._newest.pop(rows.session, (None, None))
+        words, request = self._request(_reader(claim), rows, messages, state, provider, limits, unseen, before)
+        made = chain(request, _account(provider), chained)
+        self._newest[rows.session] = words, made
         if len(self._newest) > REMEMBERED:
             del self._newest[next(iter(self._newest))]
         return made
@@ -183,14 +187,17 @@ class Prompter:
         provider: Provider,
         limits: Limits,
         unseen: Collection[str] = (),
-    ) -> Request:
+        before: Headed | None = None,
+    ) -> tuple[Headed, Request]:
         zone, zone_name = self._zone(reader)
         unseen = rows.unseen(provider.name, provider.model).union(unseen)
         custom = self._settings.system_prompt
+        shown = seen(messages, Sight(limits.files, self._file_tokens(provider, limits)), unseen)
+        words = headed(shown, view.head(zone, zone_name if custom else "", direct=reader.direct), before)
         parts = Parts(
             base=self._base(zone_name),
-            messages=seen(messages, Sight(limits.files, self._file_tokens(provider, limits)), unseen),
-            head=view.head(zone, zone_name if custom else "", direct=reader.direct),
+            messages=shown,
+            head=words.head,
             tools=self.tools(provider, limits),
             notes=state.notes,
             summary=rows.compaction.text if rows.compaction else "",
@@ -198,7 +205,8 @@ class Prompter:
             recall=state.recalled,
             placement=self._settings.recall.placement,
         )
-        return layout(parts, max_tokens=reply_tokens(provider, limits), ttl=provider.cache_ttl, cache_key=rows.session)
+        tokens = reply_tokens(provider, limits)
+        return words, layout(parts, max_tokens=tokens, ttl=provider.cache_ttl, cache_key=rows.session, made=words)
 
     async def behind(
         self, rows: ViewRows, demoted: Sequence[Rendered], words: str, max_tokens: int, provider: Provider, than: int
@@ -215,7 +223,7 @@ class Prompter:
         reader = await self._store.reader(rows.session)
         if rows.prompt.notes and not reader.scopes.issuperset(shown_scopes(rows.prompt.notes_key)):
             return None
-        request = self._request(reader, rows, demoted, replace(rows.prompt, recall="", documents=""), provider, limits)
+        _, request = self._request(reader, rows, demoted, replace(rows.prompt, recall="", documents=""), provider, limits)
         said = (*request.messages, PromptMessage("user", (Text(words),)))
         request = replace(request, messages=said, max_tokens=max_tokens, purpose="summary")
         made = chain(request, _account(provider))
@@ -250,8 +258,11 @@ class Prompter:
         """The request of a chain with its cache markers."""
         if provider.cache_ttl is None:
             return Marks(made.request, ())
-        hashes = [prefix.hash for prefix in made.prefixes if prefix.segment == "messages"]
-        cached = await self._store.cached(provider.name, provider.model, hashes, self._time.wall())
+        now, hashes = self._time.wall(), [prefix.hash for prefix in reversed(made.prefixes) if prefix.segment == "messages"]
+        cached: Collection[str] = ()
+        for start in range(0, len(hashes), AT_ONCE):  # the deepest one counts
+            if cached := await self._store.cached(provider.name, provider.model, hashes[start : start + AT_ONCE], now):
+                break
         return mark(made.request, made.prefixes, cached)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.context.prompt import Parts, Placement, chain, layout, mark, prefixes, request_tokens
+from clew.context.prompt import Parts, Placement, chain, headed, layout, mark, prefixes, request_tokens
 from clew.context.view import head, window
 from clew.messages import Message, Thinking
 from clew.request import Request, ToolSpec
@@ -132,6 +132,15 @@ def test_a_chain_is_the_same_whatever_chain_it_goes_on_from(parts: Parts, other:
         gone_on = chain(sent, account, chain(before, "a"))
         assert (gone_on.prefixes, gone_on.tokens) == (alone.prefixes, alone.tokens)
         assert chain(sent, account, gone_on).prefixes == alone.prefixes  # what it went on from was not changed by it
+
+
+@given(any_parts(), any_parts(), st.integers(0, 12), st.booleans())
+def test_messages_are_the_same_whatever_they_go_on_from(parts: Parts, other: Parts, cut: int, direct: bool) -> None:  # P29
+    alone = headed(parts.messages, HEAD)
+    for before in (parts.messages[:cut], other.messages, parts.messages):
+        gone_on = headed(parts.messages, HEAD, headed(before, head(UTC, "" if direct else "Etc/UTC", direct=True)))
+        assert gone_on.made == alone.made
+    assert layout(parts, max_tokens=10, ttl="1h", cache_key="s", made=alone) == request(parts)
 
 
 def blocks(sent: Request) -> list[tuple[str, object]]:

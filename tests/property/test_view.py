@@ -91,3 +91,15 @@ def test_thinking_is_shown_in_its_own_turn_alone(rows: list[Message], turn: str)
         if any(isinstance(block, Thinking) for block in message.blocks):
             assert message.rows[0].turn == turn
     assert window(rows, turn) == window(list(rows), turn)
+
+
+@given(any_rows, any_rows, st.integers(0, 12), st.sampled_from(["t1", "t2"]), st.data())
+def test_a_window_is_the_same_whatever_window_it_goes_on_from(
+    rows: list[Message], others: list[Message], cut: int, turn: str, data: st.DataObject
+) -> None:  # P29
+    short = data.draw(st.sets(st.sampled_from([row.id for row in rows]))) if rows else set()
+    alone = window(rows, "t1", short)
+    for before in (window(rows[:cut], turn, short), window(rows, turn), window(others, turn, short), alone):
+        gone_on = window(rows, "t1", short, before)
+        assert gone_on == alone
+        assert window(rows, "t1", short, gone_on) == alone  # what it went on from was not changed by it

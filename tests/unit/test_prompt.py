@@ -21,7 +21,7 @@ from clew.context.prompt import (
     request_tokens,
     segments,
 )
-from clew.context.tokens import TOOL_PROMPT_TOKENS
+from clew.context.tokens import TOOL_PROMPT_TOKENS, estimate
 from clew.context.view import Rendered, head
 from clew.messages import Text, ToolResult
 from clew.request import PromptMessage, Request, ToolSpec
@@ -174,8 +174,13 @@ def test_what_nothing_will_go_on_from_is_not_marked() -> None:  # P28
 
 def test_what_is_read_from_the_cache_counts_a_tenth() -> None:  # P15
     sent, longer = request(parts()), request(parts(numbered(3).window()))
-    held = prefixes(sent)
-    assert read_tokens(prefixes(longer), {held[-1].hash}) == sum(prefix.tokens for prefix in held)
+    held, words = prefixes(sent), [block.text for message in sent.messages for block in message.blocks if isinstance(block, Text)]
+    read = sum(map(estimate, [sent.system[0].text, "user", "text", *words]))
+    assert read_tokens(prefixes(longer), {held[-1].hash}) == read
+    assert [(name, tokens) for name, _, tokens in segments(held)] == [
+        ("base", estimate(sent.system[0].text)),
+        ("messages", read - estimate(sent.system[0].text)),
+    ]
     assert read_tokens(prefixes(longer), {"something else"}) == 0
     assert is_cheaper(1000, 900, than=191)
     assert not is_cheaper(1000, 900, than=190)

@@ -44,7 +44,7 @@ def holds_enough(messages: int, tokens: int, mark: int, threshold: int) -> bool:
 def begins_topic(text: str, before: Sequence[str]) -> bool:
     """Whether what somebody wrote has little to do with the messages before it, oldest first."""
     said = _terms(text)
-    known = {term for each in before[-TOPIC_BEFORE:] for term in _terms(each)}
+    known = frozenset().union(*map(_terms, before[-TOPIC_BEFORE:]))
     return len(said) >= TOPIC_TERMS and len(known) >= TOPIC_TERMS and len(said & known) <= TOPIC_OVERLAP * len(said)
 
 

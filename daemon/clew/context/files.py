@@ -52,7 +52,7 @@ def file_tokens(file: File) -> int:
 
 def sent(request: Request) -> frozenset[str]:
     """Hashes of the files in a request."""
-    return frozenset(block.hash for message in request.messages for block in message.blocks if isinstance(block, File))
+    return frozenset([block.hash for message in request.messages for block in message.blocks if isinstance(block, File)])
 
 
 def seen(messages: Sequence[Rendered], sight: Sight, unseen: Collection[str] = ()) -> tuple[Rendered, ...]:
@@ -60,7 +60,7 @@ def seen(messages: Sequence[Rendered], sight: Sight, unseen: Collection[str] = (
 
     unseen: hashes of files that this model refused.
     """
-    if not any(isinstance(block, File) for message in messages for block in message.blocks):
+    if File not in {type(block) for message in messages for block in message.blocks}:
         return tuple(messages)
     kept = _kept(messages, sight, unseen)
     return tuple(_with(message, index, kept) for index, message in enumerate(messages))

@@ -4,10 +4,11 @@ tools · base+skills [M1] · notes · summary [M2] · recall · messages … [M3
 """
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import lru_cache
+from itertools import takewhile
 from typing import Literal
 
 from clew.context.files import file_tokens
@@ -73,8 +74,29 @@ class Parts:
     placement: Placement = "system"
 
 
-def layout(parts: Parts, *, max_tokens: int, ttl: Ttl | None, cache_key: str, purpose: Purpose = "reply") -> Request:
-    """`parts` in their order, unmarked. Each part present is parted from the one before by one blank line, which begins it."""
+@dataclass(frozen=True, slots=True)
+class Headed:
+    """The messages of a thread as a model gets them. made: those that `rendered` became, each user's behind its `head`."""
+
+    rendered: tuple[Rendered, ...]
+    head: Head
+    made: tuple[PromptMessage, ...]
+
+
+def headed(rendered: tuple[Rendered, ...], head: Head, before: Headed | None = None) -> Headed:
+    """`rendered` behind their heads. before: what this may go on from, so that only what is new is made; it changes nothing."""
+    goes_on = before is not None and before.head is head and before.rendered == rendered[: len(before.rendered)]
+    done = before.made if before is not None and goes_on else ()
+    return Headed(rendered, head, (*done, *(_message(each, head) for each in rendered[len(done) :])))
+
+
+def layout(
+    parts: Parts, *, max_tokens: int, ttl: Ttl | None, cache_key: str, purpose: Purpose = "reply", made: Headed | None = None
+) -> Request:
+    """`parts` in their order, unmarked. Each part present is parted from the one before by one blank line, which begins it.
+
+    made: what `headed` made of the messages, where that is kept.
+    """
     opening = not (parts.messages and parts.messages[0].kind == "user") and bool(parts.summary or parts.messages)
     summary = f"{SUMMARY_HEADING}\n{parts.summary}" if parts.summary else ""
     if summary and not opening:
@@ -90,7 +112,7 @@ def layout(parts: Parts, *, max_tokens: int, ttl: Ttl | None, cache_key: str, pu
     for kind, text in named:
         if text:
             system.append(SystemBlock(kind, f"{_break(system[-1].text)}{text}" if system else text))
-    messages = [_message(each, parts.head) for each in parts.messages]
+    messages = list((made or headed(parts.messages, parts.head)).made)
     if opening:
         messages.insert(0, PromptMessage("user", (Text(parts.covered_line if parts.summary else OPENING),)))
     if parts.recall and parts.placement == "message":
@@ -148,6 +170,7 @@ class Prefix:
     """A block of a request and the hash of everything up to it.
 
     segment: tools, base, notes, summary, recall or messages. place: (message, block) for messages, else (system block, 0) or (tool, 0).
+    tokens: estimated, of everything up to it.
     """
 
     segment: str
@@ -182,13 +205,15 @@ def chain(request: Request, account: str, before: Chain | None = None) -> Chain:
         state, done, tokens, first = before.state.copy(), list(before.prefixes), before.tokens, len(before.request.messages)
     else:
         (state, done, tokens), first = _system(request, account), 0
+    upto = done[-1].tokens if done else 0
     for number, message in enumerate(request.messages[first:], first):
         tokens += message_tokens(message)
         for index, each in enumerate(message.blocks):
             canonical = [message.role, *_canonical(each)]
             _update(state, canonical)
             markable = index != message.recall and not isinstance(each, Thinking)
-            done.append(Prefix("messages", (number, index), state.hexdigest(), _canonical_tokens(each, canonical), markable))
+            upto += _canonical_tokens(each, canonical)
+            done.append(Prefix("messages", (number, index), state.hexdigest(), upto, markable))
     return Chain(request, account, tuple(done), tokens, state)
 
 
@@ -208,11 +233,13 @@ def _system(request: Request, account: str) -> tuple["hashlib._Hash", list[Prefi
     """State, prefixes and tokens in front of the messages."""
     begun, prefixes = _begun(account, request.tools)
     state, done, tokens = begun.copy(), list(prefixes), _tools_tokens(request.tools)
+    upto = done[-1].tokens if done else 0
     _level(state, "system")
     for index, block in enumerate(request.system):
         _update(state, [block.text])
-        done.append(Prefix(block.kind, (index, 0), state.hexdigest(), estimate(block.text), markable=True))
-        tokens += done[-1].tokens
+        size = estimate(block.text)
+        tokens, upto = tokens + size, upto + size
+        done.append(Prefix(block.kind, (index, 0), state.hexdigest(), upto, markable=True))
     _level(state, "messages with images" if _have_files(request.messages) else "messages")
     return state, done, tokens
 
@@ -226,11 +253,13 @@ def _begun(account: str, tools: tuple[ToolSpec, ...]) -> tuple["hashlib._Hash", 
     """State and prefixes over the tools: they are the same in nearly every request, and long."""
     state = hashlib.sha256(account.encode())
     done: list[Prefix] = []
+    upto = 0
     _level(state, "tools")
     for index, tool in enumerate(tools):
         texts = [tool.name, tool.description, tool.schema]
         _update(state, texts)
-        done.append(Prefix("tools", (index, 0), state.hexdigest(), sum(map(estimate, texts)), markable=True))
+        upto += sum(map(estimate, texts))
+        done.append(Prefix("tools", (index, 0), state.hexdigest(), upto, markable=True))
     return state, tuple(done)
 
 
@@ -279,12 +308,11 @@ def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str], *, 
     prefix is in `cached` (hashes of unexpired entries), left out if there is none. end: False leaves out M4, where nothing will go on
     from what stands last.
     """
-    messages = [index for index, prefix in enumerate(chain) if prefix.segment == "messages" and prefix.markable]
     wanted = (
         ("M1", _last(chain, ("base",))),
         ("M2", _last(chain, ("notes", "summary"))),
-        ("M3", next((index for index in reversed(messages) if chain[index].hash in cached), None)),
-        ("M4", messages[-1] if messages and end else None),
+        ("M3", next((index for index in _markable(chain) if chain[index].hash in cached), None)),
+        ("M4", next(_markable(chain), None) if end else None),
     )
     labels: dict[int, str] = {}
     for label, index in wanted:
@@ -303,7 +331,15 @@ def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str], *, 
 
 
 def _last(chain: Sequence[Prefix], segments: tuple[str, ...]) -> int | None:
-    return next((index for index in reversed(range(len(chain))) if chain[index].segment in segments), None)
+    """Where the last of these segments of the system prompt ends."""
+    system = takewhile(lambda index: chain[index].segment != "messages", range(len(chain)))
+    return max((index for index in system if chain[index].segment in segments), default=None)
+
+
+def _markable(chain: Sequence[Prefix]) -> Iterator[int]:
+    """Where a marker may stand behind a message, from the end on."""
+    messages = takewhile(lambda index: chain[index].segment == "messages", reversed(range(len(chain))))
+    return (index for index in messages if chain[index].markable)
 
 
 # Sizes -----------------------------------------------------------------------------------------------------------
@@ -315,8 +351,7 @@ READ_SHARE = 10
 
 def read_tokens(chain: Sequence[Prefix], cached: Collection[str]) -> int:
     """Estimated tokens of the longest prefix of a request that is in `cached` (hashes of unexpired entries)."""
-    deepest = max((index for index, prefix in enumerate(chain) if prefix.hash in cached), default=-1)
-    return sum(prefix.tokens for prefix in chain[: deepest + 1])
+    return next((prefix.tokens for prefix in reversed(chain) if prefix.hash in cached), 0)
 
 
 def is_cheaper(tokens: int, read: int, than: int) -> bool:
@@ -326,11 +361,9 @@ def is_cheaper(tokens: int, read: int, than: int) -> bool:
 
 def segments(chain: Sequence[Prefix]) -> tuple[tuple[str, str, int], ...]:
     """(name, hash up to its end, estimated tokens) of each segment of a request, front to back."""
-    totals: dict[str, tuple[str, int]] = {}
-    for prefix in chain:
-        tokens = totals.get(prefix.segment, ("", 0))[1] + prefix.tokens
-        totals[prefix.segment] = (prefix.hash, tokens)
-    return tuple((name, digest, tokens) for name, (digest, tokens) in totals.items())
+    ends = {prefix.segment: prefix for prefix in chain}
+    before = (0, *(prefix.tokens for prefix in ends.values()))
+    return tuple((name, prefix.hash, prefix.tokens - start) for (name, prefix), start in zip(ends.items(), before, strict=False))
 
 
 def request_tokens(request: Request, ratio: float = 1.0) -> int:

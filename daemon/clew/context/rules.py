@@ -33,7 +33,7 @@ def mended(request: Request) -> tuple[Request, tuple[str, ...]]:
     A mark stays with its block. What is mended in an exchange depends on it and on the ids in front of it alone: a thread that goes on
     keeps the bytes of its beginning.
     """
-    if all(map(_is_said, request.messages)) and _is_framed(request.messages):  # most requests
+    if _are_said(request.messages) and _is_framed(request.messages):  # most requests
         return request, ()
     messages: list[PromptMessage] = []
     repairs: list[str] = []
@@ -72,7 +72,7 @@ def _exchanges(messages: Exchange) -> Iterator[Exchange]:
 
 def _is_sound(exchange: Exchange, ids: AbstractSet[str]) -> bool:
     """Whether nothing is to be mended in it. ids: of the calls in front of it."""
-    if all(_is_said(message) for message in exchange):
+    if _are_said(exchange):
         return True
     calls: list[str] = []
     results: list[str] = []
@@ -90,12 +90,12 @@ def _is_sound(exchange: Exchange, ids: AbstractSet[str]) -> bool:
     return len(own) == len(calls) and own.isdisjoint(ids) and sorted(calls) == sorted(results) and _results_lead(exchange, len(results))
 
 
-def _is_said(message: PromptMessage) -> bool:
-    """Whether it is nothing but one text, as nearly all are."""
-    if len(message.blocks) != 1:
+def _are_said(messages: Exchange) -> bool:
+    """Whether each is nothing but one text, as nearly all are."""
+    if {len(message.blocks) for message in messages} != {1}:
         return False
-    (block,) = message.blocks
-    return isinstance(block, Text) and bool(block.text) and not block.text.isspace()
+    texts = [block.text for message in messages for block in message.blocks if isinstance(block, Text)]
+    return len(texts) == len(messages) and all(texts) and not any(map(str.isspace, texts))
 
 
 def _results_lead(exchange: Exchange, count: int) -> bool:

@@ -281,4 +281,5 @@ def spelled(found: Sequence[Span], most: int) -> tuple[str, ...]:
 
 def written_on(day: date) -> str:
     """The words under which the index has what was written on `day` (UTC)."""
-    return f"{day:%Y%m%d} {day:%Y%m}"
+    month = f"{day.year}{day.month:02}"
+    return f"{month}{day.day:02} {month}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from functools import lru_cache
 
 from clew.context.text import normalise
@@ -87,11 +89,16 @@ COURTESY: frozenset[str] = frozenset(normalise(_COURTESY).split())
 """Greetings, thanks and agreement in several languages: a message made of these and stop words asks for nothing."""
 
 
+_LANGUAGES_OF: Mapping[str, tuple[int, ...]] = {
+    word: tuple(number for number, language in enumerate(LANGUAGES) if word in language) for word in frozenset().union(*LANGUAGES)
+}
+
+
 def stop_words(words: list[str]) -> frozenset[str]:
     """The stop words that fit a message of these normalised words: those of the language, or languages, that it has most of."""
-    counts = [sum(map(language.__contains__, words)) for language in LANGUAGES]
-    most = max(counts)
-    return _together(tuple(language for language, n in zip(LANGUAGES, counts, strict=True) if n == most))
+    counts = Counter(number for word in words for number in _LANGUAGES_OF.get(word, ()))
+    most = max(counts.values(), default=0)
+    return _together(tuple(language for number, language in enumerate(LANGUAGES) if counts[number] == most))
 
 
 @lru_cache(maxsize=1 << len(LANGUAGES))

@@ -82,19 +82,28 @@ def index_text(text: str) -> str:
 
 def extra_words(source: str, plain: str) -> list[str]:
     """What a text is also found by: joined compounds, parts of camelCase, `C++` by name, pairs and characters of unspaced runs."""
-    extra = [re.sub("[_-]", "", found)[:MAX_WORD] for found in _COMPOUND.findall(plain)]
-    for found in _CAMEL_WORD.findall(source):
-        extra.extend(part.lower() for part in _CAMEL.findall(found))
-    extra.extend(letter + _SIGN_NAMES[sign] for letter, sign in _SIGNED.findall(plain))
-    for run in UNSPACED_RUN.findall(plain):
+    extra: list[str] = []
+    if "-" in plain or "_" in plain:
+        extra.extend(re.sub("[_-]", "", found)[:MAX_WORD] for found in _COMPOUND.findall(plain))
+    if source != plain:  # letters that lost their case
+        for found in _CAMEL_WORD.findall(source):
+            extra.extend(part.lower() for part in _CAMEL.findall(found))
+    if "++" in plain or "#" in plain:
+        extra.extend(letter + _SIGN_NAMES[sign] for letter, sign in _SIGNED.findall(plain))
+    for run in unspaced_runs(plain):
         extra.extend(pairs(run))
         extra.extend(letters(run))
     return extra
 
 
+def unspaced_runs(plain: str) -> list[str]:
+    """The runs of a text that `UNSPACED_RUN` describes; most texts are ASCII and have none."""
+    return [] if plain.isascii() else UNSPACED_RUN.findall(plain)
+
+
 def emoji(text: str) -> list[str]:
     """Words for the emoji of a text, which FTS5 takes for gaps."""
-    return [f"emoji{ord(sign):x}" for sign in _EMOJI.findall(text)]
+    return [] if text.isascii() else [f"emoji{ord(sign):x}" for sign in _EMOJI.findall(text)]
 
 
 def letters(run: str) -> list[str]:
@@ -110,7 +119,7 @@ def pairs(run: str) -> list[str]:
 
 def telling_pairs(plain: str) -> set[str]:
     """The pairs of letters of a normalised text's unspaced runs that say something: those of hiragana alone are endings, as a rule."""
-    return {pair for run in UNSPACED_RUN.findall(plain) for pair in pairs(run) if not all("\u3040" <= c <= "\u309f" for c in pair)}
+    return {pair for run in unspaced_runs(plain) for pair in pairs(run) if not all("\u3040" <= c <= "\u309f" for c in pair)}
 
 
 def tokens(index_text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Literal
@@ -42,28 +42,46 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True)
+class _Made:
+    """What a window was made of. turn: None where it would be the same in any. used: ids of calls in it."""
+
+    rows: tuple[Message, ...]
+    turn: str | None
+    shortened: frozenset[str]
+    used: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
-    """The rendered messages behind the summary. `repairs`: what was wrong with the rows, in words, empty as a rule."""
+    """The rendered messages behind the summary. `repairs`: what was wrong with the rows, in words, empty as a rule.
+
+    made: what it was made of, where another may go on from it.
+    """
 
     messages: tuple[Rendered, ...]
     repairs: tuple[str, ...] = ()
+    made: _Made | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.messages)
 
 
-def window(rows: Sequence[Message], turn: str = "", shortened: Collection[str] = ()) -> Window:
+def window(rows: Sequence[Message], turn: str = "", shortened: Collection[str] = (), before: Window | None = None) -> Window:
     """Group `rows` (in order) into rendered messages.
 
     Every call comes out with exactly one result right behind it: results of one message of calls are one message, in call order;
     a missing one is stubbed, one without its call is left out, an id used twice is made unique. Blank text is left out.
     Thinking is kept for the running `turn` only. shortened: ids of rows whose results, or words beside calls, are one line.
+    before: a window that this one may go on from, so that only new rows are looked at; it changes nothing in the result.
     """
+    rows, shortened = tuple(rows), frozenset(shortened)
     builder = _Builder(turn, shortened)
-    for row in rows:
+    done = builder.go_on(before, rows) if before is not None else 0
+    for row in rows[done:]:
         builder.add(row)
+    made = builder.made(rows)
     builder.close()
-    return Window(tuple(builder.messages), tuple(builder.repairs))
+    return Window(tuple(builder.messages), tuple(builder.repairs), made)
 
 
 def ends(text: str, shown: int) -> tuple[str, str]:
@@ -100,7 +118,7 @@ def _opened(row: Message) -> str:
 
 
 class _Builder:
-    def __init__(self, turn: str, shortened: Collection[str]) -> None:
+    def __init__(self, turn: str, shortened: frozenset[str]) -> None:
         self.messages: list[Rendered] = []
         self.repairs: list[str] = []
         self._turn = turn
@@ -108,6 +126,23 @@ class _Builder:
         self._used: set[str] = set()
         self._open: tuple[Message, dict[str, str]] | None = None  # a message with calls, and the ids they are sent under
         self._results: list[Message] = []
+        self._thinks = False
+
+    def go_on(self, before: Window, rows: tuple[Message, ...]) -> int:
+        """Take over what `before` has of `rows`, if it is the same here. Returns of how many rows."""
+        made = before.made
+        if made is None or made.turn not in (None, self._turn) or made.shortened != self._shortened:
+            return 0
+        if made.rows != rows[: len(made.rows)]:
+            return 0
+        self.messages, self.repairs = list(before.messages), list(before.repairs)
+        self._used.update(made.used)
+        self._thinks = made.turn is not None
+        return len(made.rows)
+
+    def made(self, rows: tuple[Message, ...]) -> _Made | None:
+        """What another window may go on from: nothing, where results of the last row may follow."""
+        return None if self._open else _Made(rows, self._turn if self._thinks else None, self._shortened, frozenset(self._used))
 
     def add(self, row: Message) -> None:
         match row.blocks:
@@ -166,8 +201,10 @@ class _Builder:
             if not _may_hold(row, block):
                 self.repairs.append(f"message {row.id}: a block that its role cannot hold")
                 continue
-            if isinstance(block, Thinking) and row.turn != self._turn:
-                continue
+            if isinstance(block, Thinking):
+                self._thinks = True
+                if row.turn != self._turn:
+                    continue
             if isinstance(block, ToolCall):
                 if block.id in seen:
                     self.repairs.append(f"message {row.id}: two calls with one id")
@@ -192,10 +229,11 @@ def _may_hold(row: Message, block: Block) -> bool:
 Head = Callable[[Message], str]
 
 
+@lru_cache(maxsize=256)
 def head(zone: tzinfo, zone_name: str, *, direct: bool) -> Head:
     """The short line in front of a user message: its own stored time in `zone` and, in groups, who wrote it, and whether to the others.
 
-    zone_name: stands in each head where the base prompt does not name the zone, empty otherwise.
+    zone_name: stands in each head where the base prompt does not name the zone, empty otherwise. The same for the same arguments.
     """
 
     def of(message: Message) -> str:
