@@ -56,7 +56,7 @@ def test_each_asks_for_what_is_there(name: str, expression: str) -> None:
 
 def test_the_page_lists_what_is_served() -> None:
     page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
-    listed = dict(re.findall(r"^\| `(clew_\w+)` \| ([^|]*) \|", page, re.MULTILINE))
+    listed = dict(re.findall(r"^\| `(clew_\w+)` \|([^|]*)\|", page, re.MULTILINE))
     kinds = {
         each._name + ("_total" if type(each).__name__ == "Counter" else ""): each
         for each in vars(Metrics()).values()
