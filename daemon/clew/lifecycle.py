@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import structlog
 
-from clew.config import Config, notes
+from clew.config import Config, Source, notes
 from clew.errors import StoreError
 from clew.inbox import access_line
 from clew.sdnotify import notify, watchdog_interval
@@ -21,11 +21,10 @@ HUNG = 60.0
 """Seconds without the dispatcher's progress after which systemd is no longer told that all is well."""
 
 
-async def run(config: Config, serve: Serve, ready: Callable[[str], None], reread: Callable[[], Config]) -> None:
+async def run(config: Config, serve: Serve, ready: Callable[[str], None], source: Source) -> None:
     """The daemon's life: until SIGTERM or SIGINT.
 
-    serve: opens the web app. ready: told the address to open. reread: reads the config again, at SIGHUP; raises ConfigError, and then
-    nothing changes.
+    serve: opens the web app. ready: told the address to open. source: where the config is read again, at SIGHUP.
     """
     stop, changed = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -33,11 +32,11 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None], reread
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, changed.set)
     async with AsyncExitStack() as stack:
-        service = await _opened(stack, config, serve, stop)
+        service = await _opened(stack, config, serve, stop, source)
         if service is None:
             return
         url = service.listening.url if service.listening else ""
-        background = [asyncio.create_task(_watchdog(service)), asyncio.create_task(_reload_when(changed, service, reread))]
+        background = [asyncio.create_task(_watchdog(service)), asyncio.create_task(_reload_when(changed, service))]
         notify("READY=1", "STATUS=")
         provider = service.providers[0]
         log.info("daemon.ready", url=url, provider=provider.name, access=access_line(config.access.unknown))
@@ -54,7 +53,7 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None], reread
         service.failure.result()
 
 
-async def _opened(stack: AsyncExitStack, config: Config, serve: Serve, stop: asyncio.Event) -> Service | None:
+async def _opened(stack: AsyncExitStack, config: Config, serve: Serve, stop: asyncio.Event, source: Source) -> Service | None:
     """The service, once the store can be used. None: it was stopped before.
 
     A disk that is full now may have room later. Under systemd that is waited for: a process that ends each time would soon be
@@ -64,7 +63,7 @@ async def _opened(stack: AsyncExitStack, config: Config, serve: Serve, stop: asy
     async with _taking_its_time():
         while not stop.is_set():
             try:
-                return await stack.enter_async_context(Service.open(config, serve=serve))
+                return await stack.enter_async_context(Service.open(config, serve=serve, source=source))
             except StoreError as error:
                 if error.lasting or not notify(f"STATUS={error}"):
                     raise
@@ -94,14 +93,12 @@ async def _taking_its_time() -> AsyncIterator[None]:
         await cancelled([asking])
 
 
-async def _reload_when(changed: asyncio.Event, service: Service, reread: Callable[[], Config]) -> None:
+async def _reload_when(changed: asyncio.Event, service: Service) -> None:
     while True:
         await changed.wait()
         changed.clear()
-        try:
-            await service.reload(await asyncio.to_thread(reread))
-        except Exception as error:
-            log.error("config.refused", err=str(error))
+        with suppress(Exception):  # which is logged
+            await service.reread()
 
 
 async def _watchdog(service: Service) -> None:

@@ -32,12 +32,12 @@ from clew.bus import Bus
 from clew.clock import Time, new_id
 from clew.commands.command import Rooms
 from clew.compactor import Compactor
-from clew.config import Config
+from clew.config import Config, Source
 from clew.context.redact import redact
 from clew.delivery import Delivering
 from clew.dispatcher import Dispatcher, Work
 from clew.documents.reading import Reader
-from clew.errors import ClewError
+from clew.errors import ClewError, UsageError
 from clew.fetching import Fetcher
 from clew.fitting import Fitting
 from clew.hints import Hints
@@ -113,6 +113,8 @@ class Service:
         self.metrics = Metrics()
         self.caller = ModelCaller(self.time, self.metrics, store.tell_repairs, load=store.files.read)
         self.listening: Listening | None = None
+        self.source: Source | None = None
+        self._reloading = asyncio.Lock()
         self.transports: dict[str, Running] = {}
         self.delivering: dict[str, Delivering] = {}
         self._lineups = lineups
@@ -234,12 +236,14 @@ class Service:
         time: Time | None = None,
         serve: Serve | None = None,
         provider: Provider | None = None,
+        source: Source | None = None,
     ) -> AsyncIterator["Service"]:
         """A service that runs while the block does.
 
         remote: False leaves remote transports and the schedule alone. time: its clocks, the machine's if None. serve: opens the web app,
         before anything is received, so that a port in use ends a second daemon before it disturbs the first. provider: takes the place of
-        the config's. Raises ClewError where the data directory is in use, the store cannot be opened or nothing can be served.
+        the config's. source: where the config can be read again. Raises ClewError where the data directory is in use, the store cannot be
+        opened or nothing can be served.
         """
         async with AsyncExitStack() as stack:
             time = time or Time()
@@ -251,6 +255,7 @@ class Service:
             stack.push_async_callback(lineups.close)
             meaning = await stack.enter_async_context(meaning_of(config, store, time))
             service = cls(config, store, await lineups.opened(config, time, provider), lineups, time, meaning)
+            service.source = source
             await service._sync(config, service.scheduler)
             await service._recover()
             stack.push_async_callback(service.servers.close)
@@ -308,11 +313,26 @@ class Service:
             await self.delivering[name].drain(FLUSH)
         await cancelled([receiving])
 
+    async def reread(self) -> None:
+        """Take over the config as its file is now. Raises UsageError where none is known, ClewError where it cannot be; then nothing has
+        changed."""
+        if self.source is None:
+            raise UsageError("This clew cannot read its config again.", hint="Only `clew run` can.")
+        try:
+            await self.reload(await asyncio.to_thread(self.source.read))
+        except Exception as error:
+            log.error("config.refused", err=str(error))
+            raise
+
     async def reload(self, config: Config) -> None:
         """Take over a new, valid config, whole or not at all: all that can fail comes before the first change.
 
         Turns that run end with the one they began with; only transports that changed are restarted.
         """
+        async with self._reloading:
+            await self._reload(config)
+
+    async def _reload(self, config: Config) -> None:
         fixed = [key for key in FIXED if getattr(config, key) != getattr(self.config, key)]
         if fixed:
             log.warning("config.needs_restart", keys=fixed)

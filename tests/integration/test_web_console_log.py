@@ -39,17 +39,17 @@ def events(page: str) -> list[str]:
 
 @pytest.mark.asyncio
 async def test_the_newest_lines_are_shown_and_found(clew: Clew, log: structlog.typing.FilteringBoundLogger) -> None:  # BO-099
-    log.info("example.begun", session="abcdef", calls=2)
-    log.warning("example.warned", session="xyz", err=HOSTILE)
-    log.error("example.failed", session="abcdef", key="it was house-secret-77")
-    page = await seen(clew, "/console/log?event=example")
-    assert events(page) == ["example.failed", "example.warned", "example.begun"]
+    log.info("shown.begun", session="abcdef", calls=2)
+    log.warning("shown.warned", session="xyz", err=HOSTILE)
+    log.error("shown.failed", session="abcdef", key="it was house-secret-77")
+    page = await seen(clew, "/console/log?event=shown")
+    assert events(page) == ["shown.failed", "shown.warned", "shown.begun"]
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page
     assert "house-secret-77" not in page
     assert "calls=</span>2" in page
-    assert events(await seen(clew, "/console/log?event=EXAMPLE&level=warning")) == ["example.failed", "example.warned"]
-    assert events(await seen(clew, "/console/log?event=example&session=abc")) == ["example.failed", "example.begun"]
+    assert events(await seen(clew, "/console/log?event=SHOWN&level=warning")) == ["shown.failed", "shown.warned"]
+    assert events(await seen(clew, "/console/log?event=shown&session=abc")) == ["shown.failed", "shown.begun"]
     assert "No line of the log is like that." in await seen(clew, "/console/log?event=nosuch")
     for query in ("level=loud", "before=-1", "x=1", "event=" + "x" * 101):
         await seen(clew, f"/console/log?{query}", 400)
@@ -57,16 +57,16 @@ async def test_the_newest_lines_are_shown_and_found(clew: Clew, log: structlog.t
 
 @pytest.mark.asyncio
 async def test_a_page_that_stands_open_gets_what_is_new(clew: Clew, log: structlog.typing.FilteringBoundLogger) -> None:
-    log.info("example.first")
-    page = await seen(clew, "/console/log?event=example")
+    log.info("opened.first")
+    page = await seen(clew, "/console/log?event=opened")
     [again] = [unescape(each) for each in re.findall(r'hx-get="([^"]+)"', page)]
     asks = {"HX-Request": "true", "HX-Target": "lines"}
     async with clew.http.get(clew.url + again, headers=asks) as response:
         assert (response.status, await response.text()) == (204, "")
-    log.info("example.second")
+    log.info("opened.second")
     part = await seen(clew, again, headers=asks)
     assert part.lstrip().startswith('<div id="lines"')
-    assert events(part)[:2] == ["example.second", "example.first"]
+    assert events(part)[:2] == ["opened.second", "opened.first"]
 
 
 @pytest.mark.asyncio

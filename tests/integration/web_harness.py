@@ -11,7 +11,7 @@ from typing import Any, Self
 import aiohttp
 from pydantic import BaseModel
 
-from clew.config import Config, load
+from clew.config import Config, Source, load
 from clew.plugins import registry
 from clew.service import Service
 from clew.web.server import Listening, serve
@@ -60,8 +60,8 @@ class Clew:
 
 
 @asynccontextmanager
-async def running(config: Config) -> AsyncIterator[Clew]:
-    async with Service.open(config) as service, serve(service) as listening:
+async def running(config: Config, source: Source | None = None) -> AsyncIterator[Clew]:
+    async with Service.open(config, source=source) as service, serve(service) as listening:
         local = aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(listening.socket)))
         async with aiohttp.ClientSession() as http, local:
             yield Clew(service, listening, http, local)

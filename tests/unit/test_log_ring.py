@@ -4,12 +4,16 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.cli.options import read
+from clew.cli.run import _hide
+from clew.config import Config
 from clew.context.redact import redact
 from clew.log_ring import CHARACTERS, LINES, LONGEST, MOST_VALUES, Ring, Wanted, recent
 from clew.logging import Redact, setup
@@ -92,3 +96,20 @@ def test_however_long_the_lines_are_together_they_stay_within_bounds(sizes: list
     assert sum(line.size for line in kept) <= CHARACTERS
     assert [line.number for line in kept] == list(range(len(sizes), len(sizes) - len(kept), -1))
     assert len(kept) == len(sizes) or sum(sizes) > CHARACTERS // 2
+
+
+def test_a_secret_that_comes_with_a_reload_is_kept_out_from_then_on(
+    tmp_path: Path, log: structlog.typing.FilteringBoundLogger, capsys: pytest.CaptureFixture[str]
+) -> None:  # P19, BO-099
+    def config(token: str) -> Config:
+        (tmp_path / "clew.yaml").write_text(f"http: {{token: {token}}}\nlog: {{format: json}}\n")
+        return read(tmp_path / "clew.yaml")
+
+    known: set[str] = set()
+    first = config("the-first-token")
+    for token in ("the-second-token", "the-third-token"):
+        _hide(first, known, config(token))
+    log.info("example", of="the-first-token the-second-token the-third-token")
+    written = capsys.readouterr().err + str(recent.lines(Wanted(), 1))
+    assert written.count("[redacted") >= 6
+    assert "-token" not in written

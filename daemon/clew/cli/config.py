@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 import yaml
-from pydantic import SecretStr
 
 from clew.cli.options import NO_FILE, config_option, models, read, zone_name
-from clew.config import Config, find_config, notes, schema
+from clew.config import find_config, notes, schema, shown
 from clew.errors import ConfigError
-
-_PYDANTICS_MASK = str(SecretStr("any"))
 
 
 @click.group()
@@ -54,7 +50,7 @@ def show(ctx: click.Context, path: Path | None) -> None:
     else:
         if found is None:
             click.echo(NO_FILE, err=True)
-        click.echo(yaml.safe_dump(_shown(settings), sort_keys=False, allow_unicode=True), nl=False)
+        click.echo(yaml.safe_dump(shown(settings), sort_keys=False, allow_unicode=True), nl=False)
 
 
 @config.command("schema")
@@ -68,29 +64,3 @@ def _fail(ctx: click.Context, err: ConfigError, *, to_stderr: bool) -> None:
     if err.hint:
         click.echo(err.hint, err=True)
     ctx.exit(err.exit_code)
-
-
-def _shown(settings: Config) -> dict[str, Any]:
-    plain = settings.model_dump(mode="json")
-    for group in ("providers", "transports"):
-        plain[group] = {name: _flat(section) for name, section in plain[group].items()}
-    hidden = sorted(settings.secrets(), key=len, reverse=True)
-    masked: dict[str, Any] = _masked(plain, hidden)
-    return masked
-
-
-def _flat(section: dict[str, Any]) -> dict[str, Any]:
-    common = {key: value for key, value in section.items() if key not in ("name", "settings")}
-    return {**common, **section["settings"]}
-
-
-def _masked(value: Any, hidden: list[str]) -> Any:
-    if isinstance(value, dict):
-        return {key: _masked(item, hidden) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_masked(item, hidden) for item in value]
-    if not isinstance(value, str):
-        return value
-    for text in [_PYDANTICS_MASK, *hidden]:
-        value = value.replace(text, "***")
-    return value

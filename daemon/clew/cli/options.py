@@ -1,7 +1,7 @@
 """What many commands share: their options, and the config they name."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from datetime import datetime, tzinfo
 from functools import partial, wraps
 from pathlib import Path
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import click
 from pydantic import BaseModel
 
-from clew.config import Config, defaults, find_config, load
+from clew.config import Config, Source, defaults, find_config, load
 from clew.plugins import registry
 
 P = ParamSpec("P")
@@ -41,6 +41,11 @@ def read(found: Path | None) -> Config:
     return load(found, transports=transports, providers=providers, plugins=registry("clew.transports"))
 
 
+def source(path: Path | None, before: Callable[[Config], object]) -> Source:
+    """Where the config of a daemon is read from. before: told of each that is read."""
+    return Source(path, models("transports"), models("providers"), before)
+
+
 def models(group: str) -> dict[str, type[BaseModel]]:
     """The config model of each kind of `transports` or `providers`."""
     return {kind: plugin.Config for kind, plugin in registry(f"clew.{group}").items()}
@@ -63,12 +68,12 @@ def local(at: float, where: tzinfo | None) -> datetime:
     return datetime.fromtimestamp(at, where) if where else datetime.fromtimestamp(at).astimezone()
 
 
-def log_to_stderr(config: Config, level: str) -> None:
-    """Let what is logged from `level` on go to stderr, without the config's secrets."""
+def log_to_stderr(config: Config, level: str, secrets: Collection[str] = ()) -> None:
+    """Let what is logged from `level` on go to stderr, without the config's secrets. secrets: others that it is without too."""
     from clew.context.redact import redact
     from clew.logging import setup
 
-    setup(level, config.log.format, partial(redact, known=config.secrets()))
+    setup(level, config.log.format, partial(redact, known=config.secrets() | frozenset(secrets)))
 
 
 def asynchronous(command: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:

@@ -1,12 +1,13 @@
 """`clew run`: the daemon."""
 
+from functools import partial
 from pathlib import Path
 
 import click
 import structlog
 
-from clew.cli.options import asynchronous, config_option, log_to_stderr, read
-from clew.config import find_config
+from clew.cli.options import asynchronous, config_option, log_to_stderr, read, source
+from clew.config import Config, find_config
 
 log = structlog.get_logger()
 
@@ -24,7 +25,14 @@ async def run(path: Path | None) -> None:
     log_to_stderr(config, config.log.level)
     if found is None:
         log.warning("config.defaults", reason="no config file", hint="`clew init` writes one")
-    await lifecycle.run(config, serve, _ready, lambda: read(find_config(path)))
+    await lifecycle.run(config, serve, _ready, source(path, partial(_hide, config, set(config.secrets()))))
+
+
+def _hide(config: Config, hidden: set[str], again: Config) -> None:
+    """Keep what a config that is taken over later has of secrets out of the log too."""
+    if not again.secrets() <= hidden:
+        hidden |= again.secrets()
+        log_to_stderr(config, config.log.level, hidden)
 
 
 def _ready(url: str) -> None:

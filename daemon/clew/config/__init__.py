@@ -29,6 +29,8 @@ from clew.config.settings import (
     Transcriber,
     TransportSection,
 )
+from clew.config.shown import Difference, Origin, Origins, Value, differences, shown, values
+from clew.config.source import Source
 from clew.config.units import Duration, Size
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Approver",
     "Compression",
     "Config",
+    "Difference",
     "Docs",
     "Duration",
     "Embeddings",
@@ -50,17 +53,24 @@ __all__ = [
     "McpServer",
     "Needed",
     "Notes",
+    "Origin",
+    "Origins",
     "Person",
     "Price",
     "ProviderSection",
     "Recall",
     "Sessions",
     "Size",
+    "Source",
     "Transcriber",
     "TransportSection",
+    "Value",
     "defaults",
+    "differences",
     "find_config",
     "load",
     "notes",
     "schema",
+    "shown",
+    "values",
 ]

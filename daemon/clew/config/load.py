@@ -80,7 +80,7 @@ def load(
     """
     path = Path(path)
     models = {"providers": providers, "transports": transports}
-    return _loaded(_read(path), str(path), path.absolute().parent, models, plugins, env)
+    return _loaded(read(path), str(path), path.absolute().parent, models, plugins, env)
 
 
 def defaults(*, transports: Models, providers: Models, env: Mapping[str, str] = os.environ) -> Config:
@@ -129,7 +129,8 @@ def _asked(report: Report, config: Config, plugins: Plugins) -> Config:
     return known
 
 
-def _read(path: Path) -> bytes:
+def read(path: Path) -> bytes:
+    """The bytes of a config file, as far as one may be long. Raises ConfigError."""
     try:
         with path.open("rb") as file:
             return file.read(yaml.MAX_BYTES + 1)
