@@ -51,9 +51,10 @@ def private(number: int | str) -> str:
 class DiscordEmulator(Listening):
     """Use as an async context manager.
 
-    messages: what was said, by channel. sent: what the bot has sent, in order, as it came. typing: channels, in order. pinged: texts of the
-    bot that would have notified people. calls: (call, body or query) of all. limits: by call, how often in how many seconds; refusals:
-    how often one of them was broken. no_history: channels whose history the bot may not read. closed: those that it may not write to.
+    messages: what was said, by channel. sent: what the bot has sent, in order, as it came. typing: channels, in order. pinged: texts of
+    the bot that would have notified people. pressed: how presses of buttons were answered, in order, empty where the message was changed.
+    calls: (call, body or query) of all. limits: by call, how often in how many seconds; refusals: how often one of them was broken.
+    no_history: channels whose history the bot may not read. closed: those that it may not write to.
     """
 
     def __init__(self) -> None:
@@ -63,6 +64,7 @@ class DiscordEmulator(Listening):
         self.sent: list[JsonObject] = []
         self.typing: list[str] = []
         self.pinged: list[str] = []
+        self.pressed: list[str] = []
         self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.limits: dict[str, tuple[int, float]] = {}
         self.refusals = 0
@@ -76,6 +78,7 @@ class DiscordEmulator(Listening):
         self.gateway = GatewayEmulator(TOKEN, self._tell, self._greeting)
         self._used: dict[tuple[str, str], tuple[int, float]] = {}
         self._all: deque[float] = deque(maxlen=50)
+        self._interactions: dict[str, JsonObject] = {}
         self._nonces: dict[str, JsonObject] = {}
         self._number = 0
 
@@ -138,6 +141,18 @@ class DiscordEmulator(Listening):
         told = {"user_id": user["id"], "message_id": number, "emoji": {"id": None, "name": name}, "type": 0, "burst": False}
         self.gateway.dispatch("MESSAGE_REACTION_ADD", {**told, **place, **more})
 
+    def press(self, message: JsonObject, data: str, user: JsonObject | None = None, *, late: bool = False) -> None:
+        """Press a button below a message of the bot's. late: Discord has given up waiting when the bot answers."""
+        user = user or person(11)
+        self._number += 1
+        number, channel = str(77_000_000 + self._number), message["channel_id"]
+        token = f"aW50ZXJhY3Rpb24-{number}_{'x' * 30}"
+        who = {"user": user} if int(channel) > 5_000_000 else {"member": {"user": user}, "guild_id": SERVER}
+        if not late:
+            self._interactions[token] = message
+        told = {"id": number, "application_id": BOT["id"], "type": 3, "token": token, "version": 1, "channel_id": channel, **who}
+        self.gateway.dispatch("INTERACTION_CREATE", {**told, "message": dict(message), "data": {"component_type": 2, "custom_id": data}})
+
     def forget_nonces(self) -> None:
         """As after some minutes."""
         self._nonces.clear()
@@ -162,8 +177,12 @@ class DiscordEmulator(Listening):
 
     async def _called(self, request: web.Request) -> web.StreamResponse:
         path = request.match_info["path"].split("/")
-        name = f"{request.method} {path[-1] if path[0] != 'channels' else path[2]}" + (" one" if len(path) == 4 else "")
-        channel = path[1] if path[0] == "channels" else ""
+        name = f"{request.method} {path[-1] if path[0] != 'channels' else path[2]}"
+        channel, last = "", path[-1]
+        if path[0] == "channels":
+            channel, name = path[1], name + (" one" if len(path) == 4 else "")
+        elif path[0] == "interactions":
+            last = path[2]
         body = await request.json() if request.can_read_body else dict(request.query)
         self.calls.append((name, body))
         self._tell()
@@ -175,7 +194,7 @@ class DiscordEmulator(Listening):
             handler = getattr(self, "_" + re.sub(r"\W+", "_", name).lower(), None)
             if handler is None:
                 raise No(404, 0, "404: Not Found")
-            return handler(channel, path[-1], body)
+            return handler(channel, last, body)
 
         try:
             headers = self._counted(name, channel)
@@ -245,7 +264,7 @@ class DiscordEmulator(Listening):
             raise No(400, 50035, "Invalid Form Body")
         if body.get("enforce_nonce") and str(nonce) in self._nonces:
             return self._nonces[str(nonce)]
-        more: JsonObject = {"nonce": nonce, "flags": body.get("flags", 0)}
+        more: JsonObject = {"nonce": nonce, "flags": body.get("flags", 0), "components": _components(body)}
         if reference := body.get("message_reference"):
             if channel in self.no_history:
                 raise No(400, 160002, "Cannot reply without permission to read message history")
@@ -265,11 +284,25 @@ class DiscordEmulator(Listening):
 
     def _patch_messages_one(self, channel: str, last: str, body: JsonObject) -> JsonObject:
         message = self._own(channel, last)
-        if EVERYONE.search(_content(body)) and body.get("allowed_mentions") != {"parse": []}:
-            self.pinged.append(body["content"])
-        message |= {"content": _content(body), "edited_timestamp": _stamp()}
+        if "content" in body:
+            if EVERYONE.search(_content(body)) and body.get("allowed_mentions") != {"parse": []}:
+                self.pinged.append(body["content"])
+            message |= {"content": _content(body), "edited_timestamp": _stamp()}
+        if "components" in body:
+            message["components"] = _components(body)
         self.gateway.dispatch("MESSAGE_UPDATE", dict(message))
         return message
+
+    def _post_callback(self, channel: str, token: str, body: JsonObject) -> None:
+        message = self._interactions.pop(token, None)
+        if message is None:
+            raise No(404, 10062, "Unknown interaction")
+        if body["type"] == 7:
+            message |= {key: body["data"][key] for key in ("content", "components") if key in body["data"]}
+            self.pressed.append("")
+        else:
+            assert (body["type"], body["data"]["flags"]) == (4, 64)
+            self.pressed.append(body["data"]["content"])
 
     def _delete_messages_one(self, channel: str, last: str, body: JsonObject) -> None:
         message = self._own(channel, last)
@@ -364,6 +397,18 @@ def _content(body: JsonObject) -> str:
     if not text.strip():
         raise No(400, 50006, "Cannot send an empty message")
     return text.strip()
+
+
+def _components(body: JsonObject) -> list[JsonObject]:
+    """The rows below a message: at most five, of at most five buttons each with an id of its own."""
+    rows: list[JsonObject] = body.get("components", [])
+    buttons = [button for row in rows for button in row["components"]]
+    ids = [button["custom_id"] for button in buttons]
+    fits = all(row["type"] == 1 and 1 <= len(row["components"]) <= 5 for row in rows) and len(rows) <= 5
+    fits = fits and all(button["type"] == 2 and button["style"] in (1, 2, 3, 4) and 0 < len(button["label"]) <= 80 for button in buttons)
+    if not fits or len(set(ids)) < len(ids) or any(not 0 < len(each) <= 100 for each in ids):
+        raise No(400, 50035, "Invalid Form Body")
+    return rows
 
 
 def _mentions(text: str) -> list[JsonObject]:

@@ -14,7 +14,13 @@ from tests.emulators.server import JsonObject
 KNOWN_INTENTS = (1 << 26) - 1
 PRIVILEGED = 1 << 1 | 1 << 8 | 1 << 15
 CONTENT = 1 << 15
-_INTENTS = {"MESSAGE": (1 << 9, 1 << 12), "REACTION": (1 << 10, 1 << 13), "GUILD": (1, 1), "TYPING": (1 << 11, 1 << 14)}
+_INTENTS = {
+    "MESSAGE": (1 << 9, 1 << 12),
+    "REACTION": (1 << 10, 1 << 13),
+    "GUILD": (1, 1),
+    "TYPING": (1 << 11, 1 << 14),
+    "INTERACTION": (0, 0),
+}
 """The intents that an event needs: in servers, and in private chats."""
 LONGEST = 4096
 """Bytes of what a client says."""
@@ -87,7 +93,11 @@ class GatewayEmulator:
         """Tell each session whose intents are for it, connected or not."""
         direct = "guild_id" not in told
         for session in self._sessions.values():
-            if session.intents & _INTENTS["REACTION" if "REACTION" in kind else kind.partition("_")[0]][direct]:
+            # Interactions are told to every session.
+            if (
+                kind == "INTERACTION_CREATE"
+                or session.intents & _INTENTS["REACTION" if "REACTION" in kind else kind.partition("_")[0]][direct]
+            ):
                 self._log(session, kind, told)
 
     def reconnect(self) -> None:

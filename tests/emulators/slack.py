@@ -16,7 +16,7 @@ from aiohttp import web
 
 from tests.emulators.listening import Fault, Listening
 from tests.emulators.server import JsonObject
-from tests.emulators.slack_wire import No, shown
+from tests.emulators.slack_wire import No, check_buttons, shown
 
 BOT_TOKEN, APP_TOKEN = "xoxb-1-the-bot", "xapp-1-the-app"
 TEAM, BOT, BOT_ID = "T0WORK", "U0CLEW", "B0CLEW"
@@ -33,6 +33,7 @@ class SlackEmulator(Listening):
     """Use as an async context manager.
 
     messages: what the bot has said, in order, as it stands now, with `shown`. edits: (ts, text) of each, in order.
+    whispered: (user, text) of what one person alone was shown.
     calls: (method, arguments) of all. acknowledged: ids of envelopes.
     history: of each conversation, all that was said in it. sockets: the ones that are open.
     gives_up: what was not acknowledged when its socket closed is not told again.
@@ -43,6 +44,7 @@ class SlackEmulator(Listening):
         self.next: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.messages: list[JsonObject] = []
         self.edits: list[tuple[str, str]] = []
+        self.whispered: list[tuple[str, str]] = []
         self.calls: list[tuple[str, JsonObject]] = []
         self.acknowledged: list[str] = []
         self.history: defaultdict[str, list[JsonObject]] = defaultdict(list)
@@ -126,6 +128,24 @@ class SlackEmulator(Listening):
     def react(self, channel: str, ts: str, emoji: str, user: str = "U0ADA") -> None:
         item = {"type": "message", "channel": channel, "ts": ts}
         self.tell({"type": "reaction_added", "user": user, "reaction": emoji, "item": item, "event_ts": self.ts()})
+
+    def press(self, message: JsonObject, value: str, user: str = "U0ADA") -> JsonObject:
+        """Press a button below a message of the bot's. Returns the payload, which is told by socket."""
+        buttons = message["attachments"][0]["blocks"][0]["elements"]
+        (button,) = [each for each in buttons if each["value"] == value]
+        told = {key: message[key] for key in ("type", "user", "bot_id", "text", "ts", "thread_ts", "attachments") if key in message}
+        payload = {
+            "type": "block_actions",
+            "team": {"id": TEAM, "domain": "work"},
+            "user": {"id": user, "team_id": TEAM},
+            "api_app_id": "A0APP",
+            "container": {"type": "message_attachment", "message_ts": message["ts"], "channel_id": message["channel"]},
+            "channel": {"id": message["channel"], "name": "here"},
+            "message": told,
+            "actions": [{"type": "button", "action_id": button["action_id"], "value": value, "action_ts": self.ts()}],
+        }
+        self.give({"type": "interactive", "payload": payload, "accepts_response_payload": False})
+        return payload
 
     def payload(self, event: JsonObject, event_id: str = "") -> JsonObject:
         """An event as the Events API wraps it, each time under another id."""
@@ -310,16 +330,22 @@ class SlackEmulator(Listening):
             raise No("ratelimited", 429, {"Retry-After": "1"})
         self._credit[channel] = (credit - 1, now)
 
+    def _chat_postEphemeral(self, arguments: JsonObject) -> JsonObject:  # noqa: N802 - the API's name
+        self._may("chat:write")
+        self.whispered.append((arguments["user"], arguments["text"]))
+        return {"message_ts": self.ts()}
+
     def _chat_update(self, arguments: JsonObject) -> JsonObject:
         self._may("chat:write")
         message = self._message(arguments["channel"], arguments["ts"])
         if message.get("user") != BOT:
             raise No("cant_update_message")
         changed = self._said(arguments)
-        message |= {key: changed[key] for key in ("text", "metadata")} | {"edited": {"user": BOT, "ts": changed["ts"]}}
+        kept = ("text", "metadata", "attachments")
+        message |= {key: changed[key] for key in kept if key in changed} | {"edited": {"user": BOT, "ts": changed["ts"]}}
         for each in self.messages:
             if (each["channel"], each["ts"]) == (arguments["channel"], arguments["ts"]):
-                each |= {"text": message["text"], "shown": shown(message["text"]), "metadata": message["metadata"]}
+                each |= {key: message[key] for key in kept if key in message} | {"shown": shown(message["text"])}
         self.edits.append((arguments["ts"], message["text"]))
         return {"channel": arguments["channel"], "ts": arguments["ts"], "text": message["text"]}
 
@@ -356,6 +382,9 @@ class SlackEmulator(Listening):
             if set(metadata) != {"event_type", "event_payload"} or not isinstance(metadata["event_payload"], dict):
                 raise No("invalid_metadata_format")
             message["metadata"] = metadata
+        if "attachments" in arguments:
+            message["attachments"] = json.loads(arguments["attachments"])
+            check_buttons(message["attachments"])
         return message
 
     def _seen(self, message: JsonObject, arguments: JsonObject) -> JsonObject:

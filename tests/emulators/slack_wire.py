@@ -43,6 +43,20 @@ def shown(text: str) -> str:
     return words.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
+def check_buttons(attachments: list[JsonObject]) -> None:
+    """Raises No for attachments that are no rows of buttons as Slack takes them."""
+    rows = [block for each in attachments for block in each["blocks"]]
+    for row in rows:
+        ids = [each["action_id"] for each in row["elements"]]
+        fits = row["type"] == "actions" and 1 <= len(ids) <= 25 and len(set(ids)) == len(ids)
+        for each in row["elements"]:
+            label = each["text"]
+            fits = fits and each["type"] == "button" and label["type"] == "plain_text" and 0 < len(label["text"]) <= 75
+            fits = fits and len(each["value"]) <= 2000 and each.get("style", "primary") in ("primary", "danger")
+        if not fits:
+            raise No("invalid_blocks")
+
+
 def proof(body: bytes, *, secret: str = SECRET, age: float = 0.0) -> dict[str, str]:
     """The headers of a request of the Events API, written down from Slack's documentation. age: seconds since it was signed."""
     stamp = str(int(time.time() - age))

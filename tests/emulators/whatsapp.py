@@ -74,7 +74,7 @@ class WhatsappEmulator(Listening):
             return response.status
 
     def texts(self, to: str) -> list[str]:
-        return [each["text"]["body"] for each in self.messages if each["to"] == to]
+        return [_said(each) for each in self.messages if each["to"] == to]
 
     # What clew asks ----------------------------------------------------------------------------------------------
 
@@ -88,9 +88,15 @@ class WhatsappEmulator(Listening):
             self.reads.append(asked)
             self._changed.set()
             return web.json_response({"success": True})
-        text = asked["text"]["body"] if asked.get("type") == "text" else ""
-        if not text.strip() or len(text) > LIMIT:
-            return error(400, 100, "(#100) Param text['body'] must be at most 4096 characters long.")
+        if asked.get("type") == "interactive":
+            text, most = asked["interactive"]["body"]["text"], 1024
+            buttons = [each["reply"] for each in asked["interactive"]["action"]["buttons"]]
+            if not 1 <= len(buttons) <= 3 or any(len(each["title"]) > 20 or len(each["id"]) > 256 for each in buttons):
+                return error(400, 131009, "(#131009) Parameter value is not valid")
+        else:
+            text, most = asked["text"]["body"] if asked.get("type") == "text" else "", LIMIT
+        if not text.strip() or len(text) > most:
+            return error(400, 100, f"(#100) Param text['body'] must be at most {most} characters long.")
         if asked["to"] in self.closed:
             return error(400, 131047, "Re-engagement message")
 
@@ -118,6 +124,10 @@ class WhatsappEmulator(Listening):
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
         return _unknown(request) or web.Response(body=self.files[request.match_info["file"]])
+
+
+def _said(message: JsonObject) -> str:
+    return str(message["text"]["body"] if message["type"] == "text" else message["interactive"]["body"]["text"])
 
 
 def _unknown(request: web.Request) -> web.Response | None:

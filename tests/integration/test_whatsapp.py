@@ -14,7 +14,7 @@ from pydantic import SecretStr, ValidationError
 
 from clew.transport import Address, Delivery, Refused, Retry, Typing, Unknown
 from clew_transports.whatsapp.messages import read
-from clew_transports.whatsapp.transport import CLOSED, PAIR_S, Settings, WhatsappTransport, plugin
+from clew_transports.whatsapp.transport import PAIR_S, TOO_LATE, Settings, WhatsappTransport, plugin
 from tests.emulators import listening, whatsapp
 from tests.emulators.whatsapp import NUMBER_ID, SECRET, TOKEN, VERIFY, WhatsappEmulator, notification
 from tests.integration.mqtt_harness import Inbox
@@ -177,7 +177,7 @@ async def test_a_long_reply_comes_in_parts(meta: WhatsappEmulator) -> None:  # P
         (whatsapp.refuses(503, 2, "Service temporarily unavailable"), Retry, "503"),
         (whatsapp.refuses(401, 190, "expired"), Retry, "token"),
         (whatsapp.refuses(400, 131026, "Message undeliverable"), Refused, "131026"),
-        (whatsapp.refuses(400, 131047, "Re-engagement message"), Refused, CLOSED),
+        (whatsapp.refuses(400, 131047, "Re-engagement message"), Refused, TOO_LATE),
         (listening.drops, Unknown, "broke"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -28,6 +29,10 @@ NO_HISTORY = 160_002
 """Discord's code where a reply needs the permission to read the history."""
 UNEDITABLE = frozenset({10_008, 50_005})
 """Its codes for a message that is not there (any more), and for somebody else's."""
+
+
+_ID = re.compile(r"[0-9]{1,20}|[A-Za-z0-9_-]{30,1000}")
+"""A number, or the token of an interaction."""
 
 
 class Refusal(Exception):
@@ -68,11 +73,11 @@ class Api:
     ) -> Any:
         """What Discord answers. Raises Refusal, Unreached or Unanswered.
 
-        path: with `{}` for each of `ids`, which are numbers; the first is what the limits of the call are counted by. patience_s: a longer
+        path: with `{}` for each of `ids`; the first is what the limits of the call are counted by. patience_s: a longer
         wait for the call's turn is a Refusal without a call.
         """
-        if not all(each.isascii() and each.isdecimal() for each in ids):
-            raise Refusal(404, "that is no number that Discord gives anything")
+        if not all(_ID.fullmatch(each) for each in ids):
+            raise Refusal(404, "that is no id that Discord gives anything")
         call = Call(f"{method} {path}", ids[0] if ids else "")
         await self._turn(call, patience_s)
         url = URL(self._base + path.format(*ids), encoded=True).with_query(query or {})

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.buttons import ANSWERS, PRESSED
 from clew_transports.discord.place import OTHER_SHAPE
 from clew_transports.reading import READABLE, Malformed
 from clew_transports.settings import Groups
@@ -24,6 +25,8 @@ _FORWARD = 1
 _VOICE = 1 << 13
 """Flag of a message that was spoken."""
 LONGEST_NAME = 100
+_COMPONENT = 3
+"""The type of an interaction that is a button."""
 _EMOJI = re.compile(r"<a?(:[A-Za-z0-9_]{2,32}:)[0-9]{1,20}>")
 
 
@@ -50,6 +53,8 @@ class Reader:
                     return self._edit(event)
                 case "MESSAGE_REACTION_ADD":
                     return self._reaction(event)
+                case "INTERACTION_CREATE":
+                    return self._pressed(event)
                 case "MESSAGE_DELETE":
                     return self._deletions(event, [event["id"]])
                 case "MESSAGE_DELETE_BULK":
@@ -94,6 +99,26 @@ class Reader:
                 direct="guild_id" not in event,
                 kind="reaction",
                 reply_to=str(number),
+            )
+        ]
+
+    def _pressed(self, event: Mapping[str, Any]) -> list[Inbound]:
+        """A button below a message of the bot's that somebody presses; other interactions are not clew's."""
+        data = event.get("data") or {}
+        if event["type"] != _COMPONENT or data.get("custom_id") not in ANSWERS or str(event["message"]["author"]["id"]) != self.bot:
+            return []
+        user = (event.get("member") or {}).get("user") or event["user"]
+        number, press = int(event["message"]["id"]), int(event["id"])
+        return [
+            Inbound(
+                external_id=f"{self.name}/{self.bot}/{number}/b{press}",
+                address=Address(self.name, str(int(event["channel_id"]))),
+                sender=str(int(user["id"])),
+                text=str(data["custom_id"]),
+                direct="guild_id" not in event,
+                kind="reaction",
+                reply_to=str(number),
+                context={PRESSED: f"{press}/{event['token']}"},
             )
         ]
 

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from clew.transport import Host, Inbound
+from clew_transports.buttons import Presses
 from clew_transports.calls import Unanswered, Unreached
 from clew_transports.discord import account
 from clew_transports.discord.api import Api, Refusal
@@ -42,16 +43,28 @@ log = structlog.get_logger()
 class Receiver:
     """Hands `host` what is said in Discord. All times in seconds.
 
-    reader: how its events are read; of which bot, Discord says. first_pause: before the second try to connect. fatal_pause: before another
+    reader: how its events are read; of which bot, Discord says. presses: of buttons, to be
+    answered. first_pause: before the second try to connect. fatal_pause: before another
     look at what Discord refused.
     """
 
-    def __init__(self, api: Api, token: str, host: Host, place: Place, reader: Reader, first_pause: float, fatal_pause: float) -> None:
+    def __init__(
+        self,
+        api: Api,
+        token: str,
+        host: Host,
+        place: Place,
+        reader: Reader,
+        presses: Presses,
+        first_pause: float,
+        fatal_pause: float,
+    ) -> None:
         self.place = place
         self._api = api
         self._token = token
         self._host = host
         self._any_reader = reader
+        self._presses = presses
         self._first_pause = first_pause
         self._fatal_pause = fatal_pause
         self._saved_at = 0.0
@@ -119,7 +132,7 @@ class Receiver:
     async def _store(self, batch: list[Inbound]) -> None:
         now = asyncio.get_running_loop().time()
         if batch or now - self._saved_at > SAVE_S:
-            await self._host.accept(batch, str(self.place))
+            self._presses.answer(batch, await self._host.accept(batch, str(self.place)))
             self._saved_at = now
 
     def _read(self, event: Event) -> list[Inbound]:

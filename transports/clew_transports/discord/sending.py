@@ -1,14 +1,15 @@
 """Replies out: parts that are said once, what shows them while they are written, and how they are looked for."""
 
 import asyncio
+import contextlib
 import hashlib
 import re
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from clew.transport import Address, Delivery, Gone, Preview, PreviewRef, Refused, Retry, Sent, Unknown
+from clew.transport import Address, Delivery, Gone, Inbound, Preview, PreviewRef, Refused, Retry, Sent, Unknown
+from clew_transports.buttons import BUTTONS, CLOSED, PRESSED, has_buttons
 from clew_transports.calls import Unanswered, Unreached
 from clew_transports.discord.api import NO_HISTORY, UNEDITABLE, Api, Refusal
 from clew_transports.discord.catching_up import missed
@@ -21,6 +22,9 @@ CONFIRMED = 1000
 SUPPRESS_EMBEDS = 1 << 2
 NO_MENTIONS: dict[str, list[str]] = {"parse": []}
 _MESSAGES, _MESSAGE = "/channels/{}/messages", "/channels/{}/messages/{}"
+_PRESS = "/interactions/{}/{}/callback"
+_UPDATE, _REPLY, _FOR_THEM_ALONE = 7, 4, 1 << 6
+"""Ways to answer a press: by changing its message, or by a message that nobody else sees."""
 
 
 class Sender:
@@ -68,23 +72,36 @@ class Sender:
                         return Sent(str(message["id"]), delivery.sent + 1)
         return None
 
+    async def answer(self, pressed: Inbound, taken: bool) -> None:
+        """See `buttons.Answer`. Discord waits three seconds for it."""
+        number, _, token = pressed.context[PRESSED].partition("/")
+        said = {"content": CLOSED, "flags": _FOR_THEM_ALONE}
+        answer = {"type": _UPDATE, "data": {"components": []}} if taken else {"type": _REPLY, "data": said}
+        with contextlib.suppress(Refusal, Unreached, Unanswered):
+            try:
+                await self._api.call("POST", _PRESS, number, token, json=answer, patience_s=0.0)
+            except Refusal:  # it came too late
+                if taken:
+                    await self._api.call("PATCH", _MESSAGE, pressed.address.chat, pressed.reply_to or "", json={"components": []})
+
     async def _shown(self, channel: str, delivery: Delivery, content: str) -> str:
         """The number of the message that says `content`: the one that is there already, or a new one."""
+        below = {"components": _buttons()} if has_buttons(delivery) else {}
         if delivery.preview_ref and delivery.sent == 0:
-            return await self._edited(channel, delivery.preview_ref, content)
-        message = await self._posted(channel, delivery, content, _nonce(delivery))
+            return await self._edited(channel, delivery.preview_ref, content, below)
+        message = await self._posted(channel, delivery, content, _nonce(delivery), below)
         number = str(message.get("id", ""))
         if not number or str(message.get("content", "")).strip() == content.strip():
             return number
         try:  # by its nonce, the message whose posting nobody noted; or one that was deleted since
-            return await self._edited(channel, number, content)
+            return await self._edited(channel, number, content, below)
         except Gone:
-            message = await self._posted(channel, delivery, content, _nonce(delivery, "anew"))
+            message = await self._posted(channel, delivery, content, _nonce(delivery, "anew"), below)
             return str(message.get("id", ""))
 
-    async def _posted(self, channel: str, delivery: Delivery, content: str, nonce: str) -> dict[str, Any]:
-        """In a server as a reply to the question, where Discord lets it be one."""
-        body: dict[str, Any] = {"content": content, "nonce": nonce, "enforce_nonce": True}
+    async def _posted(self, channel: str, delivery: Delivery, content: str, nonce: str, below: dict[str, Any]) -> dict[str, Any]:
+        """In a server as a reply to the question, where Discord lets it be one. below: buttons, where it has some."""
+        body: dict[str, Any] = {"content": content, "nonce": nonce, "enforce_nonce": True, **below}
         body |= {"allowed_mentions": NO_MENTIONS, "flags": SUPPRESS_EMBEDS}
         asked = delivery.in_reply_to
         if delivery.sent == 0 and SERVER in delivery.context and re.fullmatch(r"[0-9]{1,20}", asked):
@@ -97,9 +114,9 @@ class Sender:
             message = await self._api.call("POST", _MESSAGES, channel, json=body)
         return message if isinstance(message, dict) else {}
 
-    async def _edited(self, channel: str, number: str, content: str) -> str:
+    async def _edited(self, channel: str, number: str, content: str, below: dict[str, Any]) -> str:
         """Raises Gone where there is no such message (any more)."""
-        changed = {"content": content, "allowed_mentions": NO_MENTIONS}
+        changed = {"content": content, "allowed_mentions": NO_MENTIONS, **below}
         try:
             await self._api.call("PATCH", _MESSAGE, channel, number, json=changed)
         except Refusal as refusal:
@@ -137,12 +154,19 @@ def unreachable(to: Address) -> str:
     return "" if re.fullmatch(r"[0-9]{1,20}", to.chat) and to.thread is None else "the chat must be the number of a channel or a thread"
 
 
+def _buttons() -> list[dict[str, Any]]:
+    """A row of components, in Discord's words."""
+    styles = (3, 4, 2)  # green, red, grey
+    row = [{"type": 2, "style": style, "label": text, "custom_id": data} for (text, data), style in zip(BUTTONS, styles, strict=True)]
+    return [{"type": 1, "components": row}]
+
+
 def _nonce(delivery: Delivery, more: str = "") -> str:
     """The same for each try of one part, and for what showed it while it was written; Discord takes 25 characters."""
     return hashlib.sha256(f"{delivery.id}/{delivery.sent}{more}".encode()).hexdigest()[:25]
 
 
-@contextmanager
+@contextlib.contextmanager
 def _told() -> Iterator[None]:
     """What the failures of calls are for whoever sends."""
     try:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import Address, Capabilities, Delivery, Host, Part, Preview, PreviewRef, Route, Sent, Typing
+from clew_transports.buttons import Presses
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.discord import account
 from clew_transports.discord.api import Api, Refusal
@@ -70,6 +71,7 @@ class DiscordTransport:
         self._sender = Sender(self._api, name)
         self._receiver: Receiver | None = None
         self._typing: dict[Address, asyncio.Task[None]] = {}
+        self._presses = Presses(name, self._sender.answer)
         self._quiet = Pauses()
 
     async def run(self, host: Host) -> None:
@@ -77,11 +79,12 @@ class DiscordTransport:
         place, token = Place.load(await host.cursor()), self._settings.token.get_secret_value()
         async with self._api:
             reader = Reader(self._name, "", self._settings.groups, self._settings.prefix)
-            self._receiver = Receiver(self._api, token, host, place, reader, *self._pauses)
+            self._receiver = Receiver(self._api, token, host, place, reader, self._presses, *self._pauses)
             try:
                 await self._receiver.run()
             finally:
                 self._receiver = None
+                await self._presses.stop()
                 for task in self._typing.values():
                     task.cancel()
                 await asyncio.gather(*self._typing.values(), return_exceptions=True)

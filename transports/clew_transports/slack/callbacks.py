@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from typing import Any, Protocol
+from urllib.parse import parse_qsl
 
 import structlog
 from aiohttp import web
@@ -15,6 +16,9 @@ SLACK = Scheme("X-Slack-Request-Timestamp", "X-Slack-Signature", "v0=", before=b
 
 ACCEPT_S, BODY_S = 2.0, 0.8
 """Seconds that an event may take to be stored, and its body to arrive: Slack waits three in all, and asks again where it gets no answer."""
+
+MAX_FIELDS = 10
+"""Fields of a form; Slack sends one."""
 
 log = structlog.get_logger()
 
@@ -71,6 +75,8 @@ class Callbacks:
             log.warning("inbox.rejected", transport=self._name, reason=str(reason))
             raise Answered(401, "the timestamp or the signature is missing or wrong") from None
         try:
+            if request.content_type == "application/x-www-form-urlencoded":  # a button that was pressed
+                raw = dict(parse_qsl(raw.decode(), max_num_fields=MAX_FIELDS)).get("payload", "").encode()
             payload = json.loads(raw.decode())
         except (ValueError, RecursionError):
             payload = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.buttons import ANSWERS, PRESSED
 from clew_transports.reading import Malformed
 from clew_transports.settings import Groups
 from clew_transports.slack.mrkdwn import words
@@ -58,8 +59,13 @@ class Bot:
 
 
 def of_payload(payload: Any, team: str) -> Mapping[str, Any] | None:
-    """The event in a payload of the Events API; None if there is none, or it is another workspace's. Raises Malformed."""
+    """The event in a payload of the Events API, or a press of a button; None if there is none, or it is another workspace's.
+
+    Raises Malformed.
+    """
     try:
+        if payload.get("type") == "block_actions":
+            return payload if payload["team"]["id"] == team else None
         if payload.get("type") != "event_callback":
             return None
         teams = {each.get("team_id") for each in payload.get("authorizations") or ()} or {payload["team_id"]}
@@ -96,6 +102,8 @@ class Reader:
         try:
             if event["type"] == "reaction_added":
                 return self._reaction(event), place
+            if event["type"] == "block_actions":
+                return self._pressed(event), place
             if event["type"] not in ("message", "app_mention"):
                 return None, place
             place = place.met(_fitting(_CHANNEL, event["channel"]))
@@ -193,6 +201,25 @@ class Reader:
             kind="reaction",
             reply_to=ts,
             sent_at=float(order(at)[0]),
+        )
+
+    def _pressed(self, event: Mapping[str, Any]) -> Inbound | None:
+        """A button below a message of clew's that somebody presses; other elements are not clew's."""
+        (action, *_), message = event["actions"], event["message"]
+        if action["type"] != "button" or action.get("value") not in ANSWERS or message.get("user") != self.bot.user:
+            return None
+        channel, ts, at = _fitting(_CHANNEL, event["channel"]["id"]), str(message["ts"]), str(action["action_ts"])
+        thread = _thread(message)
+        return Inbound(
+            external_id=f"{self._external(channel, ts)}/b{order(at)[0]}.{order(at)[1]:06}",
+            address=Address(self.name, channel, thread),
+            sender=_fitting(USER, event["user"]["id"]),
+            text=str(action["value"]),
+            direct=channel.startswith("D"),
+            kind="reaction",
+            reply_to=ts,
+            sent_at=float(order(at)[0]),
+            context={PRESSED: str(message.get("text") or "")},
         )
 
     def _external(self, channel: str, ts: str) -> str:

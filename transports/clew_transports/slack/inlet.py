@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from clew.transport import Host, Inbound
+from clew_transports.buttons import Presses
 from clew_transports.calls import Unanswered, Unreached
 from clew_transports.reading import Malformed
 from clew_transports.slack.api import Api, Refusal
@@ -28,15 +29,17 @@ log = structlog.get_logger()
 
 
 class Inlet:
-    """Reads for `reader.bot`. place: where an earlier process was, a new one for another bot. now: Slack's time, as a `ts`."""
+    """Reads for `reader.bot`. place: where an earlier process was, a new one for another bot. now: Slack's time, as a `ts`. presses:
+    of buttons, to be answered."""
 
-    def __init__(self, host: Host, api: Api, reader: Reader, place: Place, now: str, first_pause: float) -> None:
+    def __init__(self, host: Host, api: Api, reader: Reader, place: Place, now: str, first_pause: float, presses: Presses) -> None:
         self._host = host
         self._api = api
         self._reader = reader
         self._is_new = place.bot != str(reader.bot)
         self._place = Place(str(reader.bot), now, now) if self._is_new else place
         self._first_pause = first_pause
+        self._presses = presses
         self._names = Names(api)
         self._alone = asyncio.Lock()
         self._gap = asyncio.Event()
@@ -60,7 +63,7 @@ class Inlet:
             await self._host.accept([], str(self._place))
 
     async def payload(self, payload: Any) -> None:
-        """Store what is in a payload of the Events API. Raises what `Host.accept` raises."""
+        """Store what is in a payload of the Events API, or of a button that was pressed. Raises what `Host.accept` raises."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(self._waits_until):
                 await self._whole.wait()
@@ -105,7 +108,7 @@ class Inlet:
             stored = self._place
             worth = batch or place.threads != stored.threads or place.channels != stored.channels
             if worth or order(reached.since)[0] - order(stored.since)[0] > LAG_S:
-                await self._host.accept(batch, str(reached))
+                self._presses.answer(batch, await self._host.accept(batch, str(reached)))
                 self._place = reached
 
     def _read(self, event: Mapping[str, Any], place: Place, names: Mapping[str, str]) -> tuple[Inbound | None, Place]:

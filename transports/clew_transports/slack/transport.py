@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from clew.plugins import Plugin
@@ -24,9 +25,11 @@ from clew.transport import (
     Typing,
     Unknown,
 )
+from clew_transports.buttons import Presses, has_buttons
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.pace import Pauses
 from clew_transports.reading import Malformed
+from clew_transports.slack import presses
 from clew_transports.slack.api import ACCOUNT, DELETE, GONE, HALF_DONE, LATER, POST, UPDATE, Api, Refusal
 from clew_transports.slack.callbacks import Callbacks
 from clew_transports.slack.doctor import examine, why
@@ -84,6 +87,7 @@ class SlackTransport:
         self._inlet: Inlet | None = None
         self._pace = Pauses()
         self._began = -RESUMED_S
+        self._presses = Presses(name, partial(presses.answer, self._api))
         self._callbacks = Callbacks(name, secret(settings.signing_secret), clock, lambda: self._inlet)
 
     async def run(self, host: Host) -> None:
@@ -103,6 +107,7 @@ class SlackTransport:
                 finally:
                     self._inlet = None
                     await self._callbacks.stop()
+                    await self._presses.stop()
                 await asyncio.sleep(pause * random.uniform(0.75, 1.0))  # noqa: S311 - it keeps clients apart, no secret
                 pause = min(2 * pause, LONGEST_PAUSE_S)
 
@@ -175,7 +180,7 @@ class SlackTransport:
         """Take what Slack tells `bot`. Raises Refusal for a token that no longer holds, and what `host.accept` raises."""
         reader = Reader(self._name, bot, self._settings.groups, self._settings.prefix)
         now = f"{int(self._clock())}.000000"
-        inlet = self._inlet = Inlet(host, self._api, reader, Place.load(await host.cursor()), now, self._first_pause)
+        inlet = self._inlet = Inlet(host, self._api, reader, Place.load(await host.cursor()), now, self._first_pause, self._presses)
         await inlet.begin()
         who = f"@{bot.name} in {bot.workspace}"
         jobs: list[Coroutine[Any, Any, None]] = [inlet.run()]
@@ -307,7 +312,8 @@ class SlackTransport:
 async def _content(delivery: Delivery, text: str, kind: str) -> dict[str, Any]:
     """A part as Slack is to show it, and what it is known by."""
     known_by = {"event_type": kind, "event_payload": {"delivery": delivery.id, "part": delivery.sent + 1}}
-    return {"text": await asyncio.to_thread(rendered, text), "metadata": known_by}
+    below = {"attachments": presses.buttons()} if has_buttons(delivery) else {}
+    return {"text": await asyncio.to_thread(rendered, text), "metadata": known_by, **below}
 
 
 def _part_of(message: Any, delivery: str, kind: str) -> int | None:

@@ -28,6 +28,7 @@ from clew.transport import (
     Typing,
     Unknown,
 )
+from clew_transports.buttons import BUTTONS, CLOSED, PRESSED, Presses, has_buttons
 from clew_transports.calls import ANSWER_S, Unanswered, Unreached
 from clew_transports.pace import Pauses
 from clew_transports.reading import Malformed
@@ -35,7 +36,7 @@ from clew_transports.telegram.api import Api, Refusal
 from clew_transports.telegram.doctor import examine, why
 from clew_transports.telegram.html import LIMIT, rendered, size, visible
 from clew_transports.telegram.settings import Settings, account, mistakes, sender, streams, unreachable
-from clew_transports.telegram.updates import CHAT, PRESSED, Bot, Place, Reader
+from clew_transports.telegram.updates import CHAT, Bot, Place, Reader
 from clew_transports.telegram.webhook import LOOK_S, Unreachable, Webhook
 from clew_transports.text import parts
 
@@ -56,9 +57,6 @@ PER_SECOND = 30.0
 UNEDITABLE = ("message to edit not found", "message can't be edited", "MESSAGE_ID_INVALID")
 """What Telegram says of a message that was deleted meanwhile, or is none of the bot's."""
 UPDATES = ("message", "edited_message", "message_reaction", "callback_query")
-BUTTONS = (("Yes", "yes"), ("No", "no"), ("Always", "always"))
-"""Below a question: what each says, and what comes back when it is pressed."""
-CLOSED = "This question is closed, or somebody else was asked."
 
 log = structlog.get_logger()
 
@@ -102,7 +100,7 @@ class TelegramTransport:
         self._host: Host | None = None
         self._place = Place()
         self._hints: dict[Address, asyncio.Task[None]] = {}
-        self._presses: set[asyncio.Task[None]] = set()
+        self._presses = Presses(name, self._answer)
         self._quiet = Pauses()
         self._waits = Pauses()
         self._drafts = True
@@ -127,10 +125,10 @@ class TelegramTransport:
                     pause = min(2 * pause, LONGEST_PAUSE_S)
             finally:
                 self._host = self._taking = None
-                decorating = [*self._hints.values(), *self._presses]
-                for task in decorating:
+                await self._presses.stop()
+                for task in self._hints.values():
                     task.cancel()
-                await asyncio.gather(*decorating, return_exceptions=True)
+                await asyncio.gather(*self._hints.values(), return_exceptions=True)
 
     def parts(self, text: str) -> list[Part]:
         return parts(text, LIMIT, "utf16", size)
@@ -248,16 +246,11 @@ class TelegramTransport:
         if self._taking is not None:
             place = replace(place, next=None)
         if batch or place.moved != self._place.moved:
-            receipts = await host.accept(batch, str(place))
-            for inbound, receipt in zip(batch, receipts, strict=True):
-                if PRESSED in inbound.context:
-                    task = asyncio.create_task(self._answer(inbound, taken=receipt.status == "stored"), name=f"{self._name}.press")
-                    self._presses.add(task)
-                    task.add_done_callback(self._presses.discard)
+            self._presses.answer(batch, await host.accept(batch, str(place)))
         self._place = place
 
-    async def _answer(self, pressed: Inbound, *, taken: bool) -> None:
-        """Tell Telegram that a press was seen, and take the buttons away from what was answered."""
+    async def _answer(self, pressed: Inbound, taken: bool) -> None:
+        """See `buttons.Answer`."""
         said = {} if taken else {"text": CLOSED}
         with contextlib.suppress(Refusal, Unreached, Unanswered):
             await self._api.call("answerCallbackQuery", {"callback_query_id": pressed.context[PRESSED], **said}, HINT_S)
@@ -319,7 +312,7 @@ class TelegramTransport:
 
     async def _send(self, delivery: Delivery, words: dict[str, str]) -> dict[str, Any]:
         arguments = self._to(delivery.address) | words | {"link_preview_options": {"is_disabled": True}}
-        if delivery.asks and delivery.sent == len(delivery.parts) - 1:
+        if has_buttons(delivery):
             arguments["reply_markup"] = {"inline_keyboard": [[{"text": text, "callback_data": data} for text, data in BUTTONS]]}
         if delivery.preview_ref and delivery.sent == 0:
             return await self._edited(delivery.preview_ref, arguments)

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.buttons import PRESSED
 from clew_transports.reading import READABLE, Malformed
 from clew_transports.settings import Groups
 
-PRESSED = "pressed"
-"""Key of `Inbound.context`: the id of the press of a button, which is to be answered."""
 CHAT = "chat"
 """Key of `Inbound.context`: the chat's own id at the time, by which its message ids are to be understood."""
 

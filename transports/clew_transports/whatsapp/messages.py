@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.transport import Address, Attachment, Inbound
+from clew_transports.buttons import ANSWERS, PRESSED
 from clew_transports.reading import READABLE
 
 _FILES = {
@@ -82,19 +83,29 @@ def _message(message: Mapping[str, Any], name: str, number: str, sender_name: st
     kind, sender = message["type"], str(message["from"])
     files, text = tuple(_files(message)), _text(message)
     about = message.get("reaction") or message.get("context") or {}
+    pressed = _pressed(message)
     return Inbound(
         external_id=f"{name}/{number}/{message['id']}",
         address=Address(name, sender),
         sender=sender,
-        text=text,
+        text=pressed or text,
         client_id=str(message["id"]),
         sender_name=sender_name,
-        kind="reaction" if kind == "reaction" else "message",
+        kind="reaction" if kind == "reaction" or pressed else "message",
         reply_to=str(about.get("message_id") or about.get("id") or "") or None,
         sent_at=float(message["timestamp"]),
         refused="" if text or files or kind in ("text", "reaction") else READABLE,
         attachments=files,
+        context={PRESSED: str(message["id"])} if pressed else {},
     )
+
+
+def _pressed(message: Mapping[str, Any]) -> str:
+    """What a button below a question of clew's stands for; empty for other messages."""
+    inner = message.get("interactive")
+    chosen = inner.get("button_reply") if isinstance(inner, Mapping) and message["type"] == "interactive" else None
+    answer = str(chosen.get("id")) if isinstance(chosen, Mapping) else ""
+    return answer if answer in ANSWERS else ""
 
 
 def _text(message: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from clew.transport import (
     Capabilities,
     Delivery,
     Host,
+    Inbound,
     Part,
     Preview,
     PreviewRef,
@@ -30,6 +31,7 @@ from clew.transport import (
     Typing,
     Unknown,
 )
+from clew_transports.buttons import BUTTONS, CLOSED, Presses, has_buttons
 from clew_transports.calls import ANSWER_S, Answer, Calls, Unanswered, Unreached
 from clew_transports.incoming import Answered, body
 from clew_transports.pace import kept_up
@@ -47,6 +49,8 @@ TYPING_S = 20.0
 HINT_S = 5.0
 LONGEST_PAUSE_S = 300.0
 MAX_FILE_BYTES = 100 * 1024 * 1024
+MAX_ASKED = 1024
+"""Characters of a message with buttons; a longer question goes without."""
 MAX_DELIVERED = 10_000
 """Confirmations that are remembered."""
 
@@ -55,7 +59,7 @@ PAIR_LIMIT, PAIR_S = 131056, 6.0
 LATER = frozenset({1, 2, 3, 4, 10, 368, 80007, 130429, 131000, 131016, 131031, 131042, 131048, 131057, 133004, 133005, 133010, 133016})
 """Errors that pass, or that are mended at Meta or in the config: limits, an account that is locked, not paid or not registered."""
 NUMBER_LIMIT, WINDOW_CLOSED = 130429, 131047
-CLOSED = "more than 24 hours since they last wrote; WhatsApp then takes nothing but templates"
+TOO_LATE = "more than 24 hours since they last wrote; WhatsApp then takes nothing but templates"
 
 _FILE_HOSTS = re.compile(r"(?:.+\.)?(?:fbsbx\.com|whatsapp\.net|facebook\.com|whatsapp\.com)")
 
@@ -108,6 +112,7 @@ class WhatsappTransport:
         self._host: Host | None = None
         self._delivered: OrderedDict[str, str] = OrderedDict()
         self._hints: dict[Address, asyncio.Task[None]] = {}
+        self._presses = Presses(name, self._answer)
 
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Notifications arrive at `routes`; this looks whether the API knows the number."""
@@ -117,6 +122,7 @@ class WhatsappTransport:
                 await kept_up(host, lambda: self._looks(host), (Retry, Refused), self._first_pause, LONGEST_PAUSE_S)
             finally:
                 self._host = None
+                await self._presses.stop()
                 for task in self._hints.values():
                     task.cancel()
                 await asyncio.gather(*self._hints.values(), return_exceptions=True)
@@ -132,12 +138,12 @@ class WhatsappTransport:
             return Sent(upto=delivery.sent + 1)
         if unreachable(delivery.address):
             raise Refused(f"{delivery.address}: {unreachable(delivery.address)}")
+        words = _asking(text) if has_buttons(delivery) and len(text) <= MAX_ASKED else _saying(text)
         answer = await self._post(
             {
                 "recipient_type": "individual",
                 "to": delivery.address.chat,
-                "type": "text",
-                "text": {"preview_url": False, "body": text},
+                **words,
                 "biz_opaque_callback_data": _key(delivery, part),
             }
         )
@@ -198,7 +204,7 @@ class WhatsappTransport:
             if self._host is None:
                 raise Answered(503, "clew does not take messages right now; send it again later")
             if news.messages:
-                await self._host.accept(news.messages)
+                self._presses.answer(news.messages, await self._host.accept(news.messages))
             self._remember(news.delivered)
             for reason in news.damaged:
                 log.warning("inbox.rejected", transport=self._name, reason=reason)
@@ -210,6 +216,11 @@ class WhatsappTransport:
         self._delivered.update(delivered)
         while len(self._delivered) > MAX_DELIVERED:
             self._delivered.popitem(last=False)
+
+    async def _answer(self, pressed: Inbound, taken: bool) -> None:
+        """See `buttons.Answer`. WhatsApp lets a button be pressed once by itself."""
+        if not taken:
+            await self._hint({"recipient_type": "individual", "to": pressed.address.chat, **_saying(CLOSED)})
 
     # Replies out -------------------------------------------------------------------------------------------------
 
@@ -244,10 +255,10 @@ class WhatsappTransport:
             raise _refusal(answer)
         return answer
 
-    async def _hint(self, reading: Mapping[str, Any]) -> None:
+    async def _hint(self, message: Mapping[str, Any]) -> None:
         with contextlib.suppress(Retry, Refused, Unknown, TimeoutError):
             async with asyncio.timeout(HINT_S):
-                await self._post(reading)
+                await self._post(message)
 
     async def _call(self, method: str, path: str, query: Mapping[str, str] | None = None, **request: Any) -> Answer:
         url = URL(f"{self._settings.base_url.rstrip('/')}/{self._settings.version}/{path}").with_query(query or {})
@@ -256,6 +267,16 @@ class WhatsappTransport:
     @property
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._settings.token.get_secret_value()}"}
+
+
+def _saying(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": {"preview_url": False, "body": text}}
+
+
+def _asking(text: str) -> dict[str, Any]:
+    """A question with buttons."""
+    buttons = [{"type": "reply", "reply": {"id": answer, "title": title}} for title, answer in BUTTONS]
+    return {"type": "interactive", "interactive": {"type": "button", "body": {"text": text}, "action": {"buttons": buttons}}}
 
 
 def _key(delivery: Delivery, part: Part) -> str:
@@ -278,7 +299,7 @@ def _refusal(answer: Answer) -> Retry | Refused:
     if code == 190 or answer.status == 401:
         return Retry("WhatsApp does not know the token, or it has expired")
     if code == WINDOW_CLOSED:
-        return Refused(CLOSED)
+        return Refused(TOO_LATE)
     if code == PAIR_LIMIT:
         return Retry(said, PAIR_S)
     if code in LATER or answer.status in (403, 404, 408, 429) or answer.status >= 500:
