@@ -21,6 +21,13 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What `clew doctor` tells of a section beside its faults: what was seen, or cannot be seen from here."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Mistake:
     """What is wrong with the setting `key` of a section that is used, without its value, which may be a secret. serious: clew does not
     start with it; else it is a warning."""
@@ -47,7 +54,7 @@ class Plugin:
     name: str
     Config: type[BaseModel]
     build: Callable[[str, Any], Any]
-    examine: Callable[[str, Any], Awaitable[Sequence[Fault]]] | None = None
+    examine: Callable[[str, Any], Awaitable[Sequence[Fault | Remark]]] | None = None
     mistakes: Callable[[str, Any], Sequence[Mistake]] | None = None
     sender: Callable[[Any, str], str] | None = None
     account: Callable[[Any], tuple[str, str]] | None = None

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from clew.attaching import NOT_READ, SILENT
-from clew.cli.doctor import CHECKS
+from clew.cli.doctor.models import transcriber
 from clew.config import Config, Transcriber
 from clew.messages import File, Text
 from clew.recall import search
@@ -185,11 +185,11 @@ async def test_tries_that_bring_the_process_down_come_to_an_end(tmp_path: Path) 
 async def test_the_doctor_lets_the_transcriber_hear_silence(key: str, level: str, text: str) -> None:  # P47
     async with TranscriptionsEmulator(api_key=KEY) as server:
         chosen = Transcriber(kind="openai", base_url=server.base_url, api_key=SecretStr(key))
-        found = await CHECKS["transcriber"](Config(transcriber=chosen))
+        [found] = await transcriber(Config(transcriber=chosen))
         assert (found.level, text in found.text) == (level, True)
         if level == "ok":
             assert server.heard[0].name == "voice.wav"
 
 
 async def test_the_doctor_says_that_there_is_no_transcriber() -> None:  # P47
-    assert (await CHECKS["transcriber"](Config())).level == "ok"
+    assert [each.level for each in await transcriber(Config())] == ["ok"]

@@ -565,7 +565,8 @@ async def test_the_doctor_asks_telegram(platform: TelegramEmulator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("webhook", "code", "line"), [("", 0, "ok       transports: enabled: "), ("https://x/", 1, f"telegram: {WEBHOOK_SET}")]
+    ("webhook", "code", "line"),
+    [("", 0, "ok       transport telegram: nothing is wrong with it"), ("https://x/", 1, f"telegram: {WEBHOOK_SET}")],
 )
 async def test_clew_doctor_shows_what_telegram_says(platform: TelegramEmulator, tmp_path: Path, webhook: str, code: int, line: str) -> None:
     platform.webhook = webhook

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.cli.doctor import transports
+from clew.cli.doctor.platforms import transports
 from tests.emulators.telegram import TOKEN, TelegramEmulator, refuses
 from tests.integration.web_harness import running, settings
 from tests.integration.webhook_harness import until
@@ -24,6 +24,6 @@ async def test_an_error_that_quotes_the_token_shows_it_nowhere(tmp_path: Path) -
                     text = await response.text()
                 assert TOKEN not in text
                 assert "bad url" in text
-        found = await transports(config)
+        [found] = [each for each in await transports(config) if each.of == "telegram"]
         assert "bad url" in found.text
         assert TOKEN not in json.dumps(found.text)

@@ -1,8 +1,6 @@
 """`clew init` and `clew doctor`."""
 
 import io
-import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -94,91 +92,3 @@ def test_a_model_server_on_this_machine_is_found(monkeypatch: pytest.MonkeyPatch
     assert f'base_url: "{url}"' in text
     assert 'model: "qwen3:8b"' in text
     assert "provider: local " in text
-
-
-# Doctor ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    path = tmp_path / "clew.yaml"
-    path.write_text(f"data_dir: {tmp_path / 'data'}\nproviders: {{none: {{kind: offline}}}}\n")
-    return path
-
-
-def examined(capsys: pytest.CaptureFixture[str], config: Path, *args: str) -> tuple[int, dict[str, dict[str, str]]]:
-    code, out, _ = called(capsys, "doctor", "--json", "--config", str(config), *args)
-    return code, {each["check"]: each for each in json.loads(out)}
-
-
-def test_doctor_finds_no_problem_on_a_fresh_machine_and_mends_what_it_can(capsys: pytest.CaptureFixture[str], config: Path) -> None:
-    code, found = examined(capsys, config)
-    assert code == 0
-    assert found["data folder"]["level"] == "warning"
-    assert found["data folder"]["command"].startswith("mkdir ")
-    assert {each["level"] for name, each in found.items() if name not in ("data folder", "provider", "disk")} == {"ok"}
-    assert examined(capsys, config, "--fix")[1]["data folder"]["level"] == "ok"
-    assert (config.parent / "data").stat().st_mode & 0o777 == 0o700
-
-
-def test_doctor_says_what_is_wrong_and_what_mends_it(capsys: pytest.CaptureFixture[str], config: Path, free_port: int) -> None:
-    (config.parent / "data").mkdir()
-    (config.parent / "data").chmod(0o755)
-    (config.parent / "data" / "clew.db").write_bytes(b"no database" * 100)
-    with config.open("a") as file:
-        file.write(f"transports: {{mqtt: {{port: {free_port}}}}}\n")
-    code, found = examined(capsys, config)
-    assert code == 1
-    assert {name for name, each in found.items() if each["level"] == "problem"} == {"data folder", "store", "transports"}
-    assert found["data folder"]["command"].startswith("chmod 700 ")
-    assert f"mqtt at 127.0.0.1:{free_port}" in found["transports"]["text"]
-    shown = called(capsys, "doctor", "--config", str(config))[1]
-    assert "problem  store: " in shown
-    config.write_text("htp: 1\n")
-    code, found = examined(capsys, config)
-    assert (code, list(found)) == (1, ["config"])
-
-
-def test_doctor_says_of_a_provider_what_it_saw(capsys: pytest.CaptureFixture[str], config: Path, free_port: int) -> None:
-    data = config.read_text().partition("providers:")[0]
-
-    def seen(kind: str, url: str, key: str) -> tuple[str, str]:
-        config.write_text(f"{data}providers: {{mine: {{kind: {kind}, base_url: '{url}', api_key: {key}}}}}\n")
-        found = examined(capsys, config)[1]["provider"]
-        return found["level"], found["text"]
-
-    with serving() as url:
-        assert seen("openai", url, "right") == ("ok", "mine answers")
-        assert seen("openai", url, "wrong") == ("problem", "mine refuses the key")
-        assert seen("anthropic", url, "wrong") == ("problem", "mine refuses the key")
-    assert seen("openai", f"http://127.0.0.1:{free_port}", "right") == ("warning", "mine does not answer")
-
-
-def test_doctor_says_which_tools_a_window_cannot_afford(capsys: pytest.CaptureFixture[str], config: Path) -> None:  # P9
-    assert examined(capsys, config)[1]["tools"]["level"] == "ok"
-    local = "providers: {local: {kind: openai, base_url: 'http://127.0.0.1:9/v1', model: any, context_window: 8192}}"
-    config.write_text(f'data_dir: {config.parent / "data"}\n{local}\nagent: {{provider: local, system_prompt: "{"rule " * 2000}"}}\n')
-    found = examined(capsys, config)[1]
-    assert found["tools"]["level"] == "warning"
-    assert "left out: current_time, document_search, fetch_url, memory_add_observations, " in found["tools"]["text"]
-
-
-def test_doctor_names_rules_for_tools_that_there_are_not(capsys: pytest.CaptureFixture[str], config: Path) -> None:
-    assert examined(capsys, config)[1]["approver"] == {"check": "approver", "level": "ok", "text": "mode ask, 0 rules", "command": ""}
-    rules = "mode: pattern, allow: ['files__*', '*', 'fetch_url(url=*)'], deny: [fetch_ulr, 'schedule_*', 'mail__send', 'f*__x']"
-    config.write_text(f"data_dir: {config.parent / 'data'}\nmcp_servers: {{files: {{command: [x]}}}}\nagent: {{approver: {{{rules}}}}}\n")
-    found = examined(capsys, config)[1]["approver"]
-    assert (found["level"], found["text"]) == ("warning", "agent.approver names tools that there are not: fetch_ulr, mail__send")
-
-
-def test_doctor_says_what_is_doubtful_in_the_config(capsys: pytest.CaptureFixture[str], config: Path) -> None:
-    config.write_text(f"data_dir: {config.parent / 'data'}\nhttp: {{token: abc}}\n")
-    found = examined(capsys, config)[1]["config"]
-    assert (found["level"], found["command"]) == ("warning", "clew config check")
-    assert f"{config}:2:15 http.token: can be guessed" in found["text"]
-
-
-def test_doctor_does_not_write(capsys: pytest.CaptureFixture[str], config: Path) -> None:
-    before = sorted(os.listdir(config.parent))
-    examined(capsys, config)
-    assert sorted(os.listdir(config.parent)) == before

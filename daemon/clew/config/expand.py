@@ -31,7 +31,7 @@ class Expansion:
 
     `env`: the environment; `base`: the directory that relative secret files are in; `lenient`: paths of the sections
     in which what is not set counts as empty. Afterwards `expanded` holds every value that came from outside,
-    `credentials` those from files, and `findings` what went wrong.
+    `credentials` those from files, `files` where those are that `${file:}` named, and `findings` what went wrong.
     """
 
     def __init__(self, file: str, env: Mapping[str, str], base: Path, lenient: Iterable[yaml.Path]) -> None:
@@ -42,6 +42,7 @@ class Expansion:
         self.findings: list[Finding] = []
         self.expanded: set[str] = set()
         self.credentials: set[str] = set()
+        self.files: set[Path] = set()
 
     def plain(self, node: yaml.Node, path: yaml.Path = ()) -> Any:
         """The plain value of `node`, expanded."""
@@ -74,7 +75,9 @@ class Expansion:
     def _value(self, body: str | None) -> str:
         kind, _, name = (body or "").partition(":")
         if kind == "file":
-            return self._file(located(name, self.base, self.env), f"the secret file of ${{file:{name}}}")
+            path = located(name, self.base, self.env)
+            self.files.add(path)
+            return self._file(path, f"the secret file of ${{file:{name}}}")
         if kind == "cred":
             return self._credential(name)
         found = _VARIABLE.fullmatch(body or "")

@@ -112,6 +112,7 @@ def _loaded(raw: bytes, file: str, base: Path, models: Mapping[str, Models], plu
             }
         )
         config._credentials = frozenset(expansion.credentials)
+        config._secret_files = frozenset(expansion.files)
         _unusable(report, config)
         config = _asked(report, config, plugins)
     if report.findings or not config:

@@ -412,7 +412,13 @@ class Config(Settings):
     limits: Limits = Limits()
 
     _credentials: frozenset[str] = PrivateAttr(frozenset())
+    _secret_files: frozenset[Path] = PrivateAttr(frozenset())
     _warnings: tuple[Finding, ...] = PrivateAttr(())
+
+    @property
+    def secret_files(self) -> frozenset[Path]:
+        """What `${file:PATH}` names, there or not."""
+        return self._secret_files
 
     @property
     def warnings(self) -> tuple[Finding, ...]:

@@ -1,0 +1,68 @@
+"""The transports: whether their servers are there, and what they say of the account."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from clew.cli.doctor.findings import Bounded, Finding
+from clew.config import Config, TransportSection
+from clew.context.redact import redact
+from clew.plugins import Fault, Remark, registry
+
+CONNECTED_S = 5.0
+"""Seconds that a server has to take a connection."""
+EXAMINED_S = 25.0
+"""Seconds that a transport may take to look at its account."""
+
+
+async def transports(config: Config) -> Sequence[Finding]:
+    """All that are enabled, at once."""
+    enabled = [each for each in config.transports.values() if each.enabled]
+    return [each for some in await asyncio.gather(*(_findings(section, config) for section in enabled)) for each in some]
+
+
+async def _findings(section: TransportSection, config: Config) -> Sequence[Finding]:
+    if (place := _place(section)) and not await _accepts(*place):
+        text = "nobody answers at {}:{}".format(*place)
+        return [Finding("problem", text, f"start it there, or correct transports.{section.name} in the config", section.name)]
+    said = await said_by(section)
+    faults = [each for each in said if isinstance(each, Fault)]
+    # A platform may say back what it was sent.
+    known = config.secrets()
+    found = [
+        Finding("problem" if each.serious else "warning", redact(each.text, known=known), each.command, section.name) for each in faults
+    ]
+    remarks = [redact(each.text, known=known) for each in said if isinstance(each, Remark)]
+    if remarks or not found:
+        found.append(Finding("ok", "; ".join(remarks) or "nothing is wrong with it", of=section.name))
+    return found
+
+
+async def said_by(section: TransportSection) -> Sequence[Fault | Remark]:
+    """What the transport itself finds of its account."""
+    examine = registry("clew.transports")[section.kind].examine
+    if examine is None:
+        return ()
+    try:
+        async with asyncio.timeout(EXAMINED_S):
+            return await examine(section.name, section.settings)
+    except TimeoutError:
+        return (Fault(f"the platform has not answered everything within {EXAMINED_S:.0f} s", f"check transports.{section.name}"),)
+
+
+def _place(section: TransportSection) -> tuple[str, int] | None:
+    """The server that a transport connects to, where its settings name one by host and port."""
+    host, port = getattr(section.settings, "host", None), getattr(section.settings, "port", None)
+    return (host, port) if isinstance(host, str) and isinstance(port, int) else None
+
+
+async def _accepts(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(CONNECTED_S):
+            _, writer = await asyncio.open_connection(host, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
+
+
+CHECKS: Mapping[str, Bounded] = {"transport": Bounded(transports, CONNECTED_S + EXAMINED_S + 10)}
