@@ -176,6 +176,17 @@ def still_stands(key: str, breaks: Mapping[str, int]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """How much is noted in one scope. of: the person, or the project's name or the address of its chat."""
+
+    kind: ScopeKind
+    of: str
+    preferences: int
+    entities: int
+    changes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A change of notes. undone_by: the number of the change that undid it. damaged: it cannot be read, and not be undone."""
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from clew.context.notes import Entity, Notes, Preference, ScopeKind
 from clew.store.database import Database
-from clew.store.notes import By, Change, Edit, Noted, Standing, Where, history, index, reading, scopes, verbs
+from clew.store.notes import By, Change, Edit, Kept, Noted, Standing, Where, history, index, reading, scopes, verbs
 
 
 class NotesDoor:
@@ -38,6 +38,10 @@ class NotesDoor:
     async def listing(self, where: Where, kind: ScopeKind | None, now: float) -> Notes:
         """All notes of one kind, or of all that may be seen there. Raises UsageError."""
         return await self._db.read(reading.listing, where, kind, now)
+
+    async def kept(self) -> list[Kept]:
+        """Every scope in which something was ever noted, by name: for the operator."""
+        return await self._db.read(reading.kept)
 
     async def search(self, where: Where, query: str, limit: int, now: float) -> tuple[Entity, ...]:
         """What a query asks for, best first; with an empty one, what was noted last."""

@@ -8,7 +8,7 @@ from typing import Any
 from clew.context.naming import name_key
 from clew.context.notes import Entity, Fact, Notes, Preference, ScopeKind
 from clew.store import PromptState, damage
-from clew.store.notes import Standing, Where, index, scopes, still_stands
+from clew.store.notes import Kept, Standing, Where, index, scopes, still_stands
 
 SHOWN_FACTS = 300
 """Facts that are considered for a prompt, the newest."""
@@ -113,6 +113,13 @@ def listing(db: sqlite3.Connection, where: Where, kind: ScopeKind | None, now: f
     within = json.dumps(sorted(kinds))
     rows = db.execute("SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY scope, id", (within,))
     return Notes(_preferences(db, kinds), _whole(db, kinds, [identifier for (identifier,) in rows], now))
+
+
+def kept(db: sqlite3.Connection) -> list[Kept]:
+    """Every scope in which something was ever noted, by name."""
+    counted = ", ".join(f"(SELECT count(*) FROM {table} WHERE scope = s.id)" for table in ("preferences", "entities", "note_changes"))
+    rows = db.execute(f"SELECT s.scope, {counted} FROM note_scopes AS s ORDER BY s.scope").fetchall()
+    return [Kept(_kind(scope), scope.partition(":")[2], *counts) for scope, *counts in rows]
 
 
 def search(db: sqlite3.Connection, where: Where, query: str, limit: int, now: float) -> tuple[Entity, ...]:

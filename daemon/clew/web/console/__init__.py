@@ -7,6 +7,7 @@ from clew.web.auth import Door
 from clew.web.console.config import Config
 from clew.web.console.frame import Frame, Place
 from clew.web.console.log import Log
+from clew.web.console.notes import Notes
 from clew.web.console.outbox import Outbox
 from clew.web.console.overview import Overview
 from clew.web.console.schedule import Schedule
@@ -14,6 +15,7 @@ from clew.web.console.schedule import Schedule
 PLACES = (
     Place("Overview", "/console", Overview),
     Place("Schedule", "/console/schedule", Schedule),
+    Place("Notes", "/console/notes", Notes),
     Place("Outbox", "/console/outbox", Outbox),
     Place("Config", "/console/config", Config),
     Place("Log", "/console/log", Log),
