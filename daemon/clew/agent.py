@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from clew import scheduled
+from clew import scheduled, tracing
 from clew.asking import Asking, Plan
 from clew.boundaries import Boundaries
 from clew.bus import LiveEvent, Replied
@@ -454,6 +454,7 @@ class Agent:
 
     def _report(self, outcome: Outcome, spent: Sequence[ModelCall], seconds: float) -> None:
         self._metrics.turns.labels(outcome.state).inc()
+        tracing.note({"clew.outcome": outcome.state})
         self._metrics.turn_seconds.observe(seconds)
         usage = sum((call.usage for call in spent), Usage())
         if outcome.state == "failed":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from clew import commands
+from clew import commands, tracing
 from clew.agent import Agent, replies
 from clew.asking import Plan
 from clew.bus import LiveEvent, Replied
@@ -131,9 +131,11 @@ class Dispatcher:
 
     async def _run(self, claim: Claim, work: Work) -> None:
         structlog.contextvars.bind_contextvars(session=claim.session, turn=claim.turn, transport=claim.address.transport)
-        while not await self._ran(claim, work):
-            await asyncio.sleep(STORE_WAIT)
-            claim = replace(claim, resumed=True, rows=None)
+        about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clew", "gen_ai.conversation.id": claim.session}
+        with tracing.span("invoke_agent clew", {**about, "clew.turn": claim.turn, "clew.kind": claim.kind}):
+            while not await self._ran(claim, work):
+                await asyncio.sleep(STORE_WAIT)
+                claim = replace(claim, resumed=True, rows=None)
         self._show(claim.address, Replied(claim.session))
 
     async def _ran(self, claim: Claim, work: Work) -> bool:

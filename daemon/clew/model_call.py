@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
+from clew import tracing
 from clew.clock import Time, new_id
 from clew.context import files, rules
 from clew.context.prompt import Marks, Prefix, segments
@@ -151,7 +152,9 @@ class ModelCaller:
     ) -> Done:
         record = _Record(self._time, provider, marks, chain, payer)
         try:
-            done = await _consume(provider, marks, record, spoken, stop)
+            with tracing.span(f"chat {provider.model}", _about(provider, marks.request)) as note:
+                done = await _consume(provider, marks, record, spoken, stop)
+                note(_told(done.usage))
         except (ProviderError, Stopped) as ended:
             error = f"{ended.kind}: {ended}" if isinstance(ended, ProviderError) else "stopped"
             spent.calls.append(record.written(record.usage, error=error))
@@ -175,6 +178,25 @@ class ModelCaller:
     def _count(self, provider: str, usage: Usage) -> None:
         for kind in ("input", "output", "cache_read", "cache_write"):
             self._metrics.tokens.labels(provider, kind).inc(getattr(usage, kind))
+
+
+def _about(provider: Provider, request: Request) -> tracing.Attributes:
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider.kind,
+        "gen_ai.request.model": provider.model,
+        "clew.provider": provider.name,
+        "clew.purpose": request.purpose,
+    }
+
+
+def _told(usage: Usage) -> tracing.Attributes:
+    return {
+        "gen_ai.usage.input_tokens": usage.prompt,
+        "gen_ai.usage.output_tokens": usage.output,
+        "gen_ai.usage.cache_read.input_tokens": usage.cache_read,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write,
+    }
 
 
 def _without(message: PromptMessage, loaded: Mapping[str, str]) -> PromptMessage:

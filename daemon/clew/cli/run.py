@@ -19,13 +19,17 @@ async def run(path: Path | None) -> None:
     """Run the daemon until SIGTERM or Ctrl-C. It logs to stderr and says on stdout when it is ready."""
     found = find_config(path)
     config = read(found)
-    from clew import lifecycle  # only now: a fault in the config is told at once
+    from clew import lifecycle, tracing  # only now: a fault in the config is told at once
     from clew.web.server import serve
 
     log_to_stderr(config, config.log.level)
     if found is None:
         log.warning("config.defaults", reason="no config file", hint="`clew init` writes one")
-    await lifecycle.run(config, serve, _ready, source(path, partial(_hide, config, set(config.secrets()))))
+    stop_tracing = tracing.start()
+    try:
+        await lifecycle.run(config, serve, _ready, source(path, partial(_hide, config, set(config.secrets()))))
+    finally:
+        stop_tracing()
 
 
 def _hide(config: Config, hidden: set[str], again: Config) -> None:

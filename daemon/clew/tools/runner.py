@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import structlog
 from pydantic import BaseModel, ValidationError
 
+from clew import tracing
 from clew.config import Approver
 from clew.context.view import ends
 from clew.messages import ToolCall, ToolResult
@@ -85,8 +86,9 @@ class ToolRunner:
         if decision == "deny" or (decision == "ask" and not approved):
             return denied(call, f"The tool {call.name} is not allowed here.")
         try:
-            async with self._places, asyncio.timeout(tool.timeout):
-                answer = await _answer(tool, context, arguments)
+            with tracing.span(f"execute_tool {call.name}", {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": call.name}):
+                async with self._places, asyncio.timeout(tool.timeout):
+                    answer = await _answer(tool, context, arguments)
         except ToolError as error:
             return _error(call, str(error))
         except TimeoutError:
