@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from clew import commands, tracing
+from clew import access, commands, tracing
 from clew.agent import Agent, replies
 from clew.asking import Plan
 from clew.bus import LiveEvent, Replied
@@ -87,6 +87,12 @@ class Dispatcher:
             self.progress = self._time.steady()
             await self._store.arrivals.wait(seen, LOOK)
         raise self._failure
+
+    async def heed_stops(self) -> None:
+        """Stop the turns that somebody has stopped by taking access away."""
+        for turn in await self._store.stopping():
+            if turn in self._stops:
+                self._stops[turn].set()
 
     async def drain(self, grace: float) -> int:
         """Let running turns end, at most `grace` seconds. Returns how many were interrupted; they are resumed at the next start."""
@@ -170,6 +176,10 @@ class Dispatcher:
             answer = await commands.answer(replace(work.rooms, stop=self._stops[claim.turn]), claim)
             outcome = Outcome("done", new_session=answer.new_session, effects=answer.effects)
             await self._finish(claim, outcome, answer.text)
+            if answer.changed:
+                await self.heed_stops()
+            for changed in answer.changed:
+                access.log_change(changed)
         except Stopped:
             await self._finish(claim, Outcome("stopped"), STOPPED)
         except (UsageError, NotFound) as error:  # the effect did not take place

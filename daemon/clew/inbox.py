@@ -1,7 +1,6 @@
 """What arrives: who may, what it is, and the commit that comes before every acknowledgement."""
 
 import re
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Literal
 
 import structlog
 
+from clew.access import LINKED
 from clew.bus import Bus, Replied
 from clew.clock import Time
 from clew.commands import CONTROL
@@ -18,7 +18,7 @@ from clew.context.loops import IN_A_ROW, REST
 from clew.context.sniffing import UNKNOWN
 from clew.context.text import clean
 from clew.metrics import Metrics
-from clew.store import Asked, Given, Sender, Verdict
+from clew.store import AccessRequest, Asked, Given, Offer, Sender, Verdict, links
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address, Attachment, Inbound, Receipt
 
@@ -26,9 +26,6 @@ log = structlog.get_logger()
 
 Unknown = Literal["deny", "pair", "allow"]
 
-CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-"""Letters and digits that are not mistaken for one another."""
-CODE_LENGTH = 8
 OPEN_REQUESTS = 100
 """Access requests that may be open at once; strangers beyond it get no answer."""
 
@@ -40,6 +37,7 @@ LAST_MOMENT = 253_402_300_800.0
 """Files of one message, and characters of a file's name."""
 WAITING_LINES = 500
 """Lines of a group that may wait for a turn of it to end, where they are kept; those beyond it are not."""
+STRANGER = "unknown sender"
 LOOPS, RESTS = "its sender answers as no person does", "its sender is left alone for a while"
 LOOPING = (
     "{} at {} answers me within moments or in my own words, {} times in a row. That looks like a bot, or like my own messages coming back."
@@ -50,6 +48,8 @@ UNASKED = "it answers no question"
 _TYPE = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,100}", re.IGNORECASE)
 
 Report = Callable[[bool, str], None]
+Tell = Callable[[AccessRequest], Awaitable[None]]
+"""Tells the owner that somebody asks to be let in."""
 Warn = Callable[[str, str, Address | None], Awaitable[None]]
 """Tells the owner something once: (key, text, where it was said already)."""
 
@@ -71,7 +71,9 @@ def decider(unknown: Unknown, limits: Limits, code: Callable[[], str]) -> Callab
             return _reaction(item, sender)
         if item.kind != "message":
             return _aside(item, sender, unknown, limits)
-        if sender.person is None and unknown != "allow":
+        if sender.offer is not None:
+            return _offered(item, sender, sender.offer, unknown)
+        if sender.person is None and (unknown != "allow" or sender.request == "denied"):
             return _stranger(sender, unknown, code)
         if sender.loop and first_word(item.text) not in CONTROL:
             return Verdict(refused=LOOPS if sender.loop == "begins" else RESTS)
@@ -86,19 +88,40 @@ def _stranger(sender: Sender, unknown: Unknown, code: Callable[[], str]) -> Verd
     if unknown == "pair" and sender.request is None and sender.open_requests < OPEN_REQUESTS:
         pairing = code()
         return Verdict(
-            refused="unknown sender",
+            refused=STRANGER,
             pair=pairing,
             reply=f"I do not know you yet. Give this code to whoever runs me: {pairing}",
         )
-    return Verdict(refused="unknown sender")
+    return Verdict(refused=STRANGER)
+
+
+def _offered(item: Inbound, sender: Sender, offer: Offer, unknown: Unknown) -> Verdict:
+    """What becomes of a link code. Whatever is wrong with its use closes it, and a stranger hears no more than of any other message."""
+    again = "It is void now. For another one: /link."
+    if not item.direct:
+        seen = f"{item.identity} sent your code in {item.address}, where others read it. {again}"
+        if sender.person is None:
+            return Verdict(refused=STRANGER, spent=offer, confirm=seen)
+        return Verdict(kind="control", spent=offer, reply=f"That code stood where others read it. {again}")
+    if sender.person is not None:
+        said = f"I know you here already, so that code makes nothing of it. {again} Send it from the account that I do not know."
+        return Verdict(kind="control", spent=offer, reply=said)
+    if unknown == "deny" or sender.request == "denied":
+        return Verdict(refused=STRANGER)
+    if sender.past:
+        told = f"{item.identity} sent your code, and somebody else spoke with me from there before. {again}"
+        hint = f" If it is yours, the owner can say so: clew access link {offer.person} {item.identity}"
+        return Verdict(refused=STRANGER, spent=offer, confirm=told + hint)
+    confirm = f"{item.identity} is you too now. If that was not you: /unlink {item.identity}"
+    return Verdict(kind="control", spent=offer, links=True, reply=LINKED.format(offer.called), confirm=confirm)
 
 
 def _aside(item: Inbound, sender: Sender, unknown: Unknown, limits: Limits) -> Verdict:
     """What nobody waits for an answer to: it is taken or let pass, without a word."""
     if item.kind == "delete":
         return Verdict(kind="delete")
-    if sender.person is None and unknown != "allow":
-        return Verdict(refused="unknown sender")
+    if sender.person is None and (unknown != "allow" or sender.request == "denied"):
+        return Verdict(refused=STRANGER)
     if why := item.refused or _untakable(item, limits):
         return Verdict(refused=why)
     if item.kind == "edit":
@@ -199,7 +222,7 @@ def is_command(text: str) -> bool:
 
 def pairing_code() -> str:
     """8 characters of 32: 40 random bits."""
-    return "".join(secrets.choice(CODE_ALPHABET) for _ in range(CODE_LENGTH))
+    return links.drawn()
 
 
 class Door:
@@ -219,10 +242,12 @@ class Door:
         folder: Path,
         warn: Warn | None = None,
         public_url: str | None = None,
+        asked: Tell | None = None,
     ) -> None:
         self._transport = transport
         self._public_url = public_url
         self._warn = warn
+        self._asked = asked
         self._bus = bus
         self._instant = instant
         self._folder = folder
@@ -241,6 +266,11 @@ class Door:
             if verdict.refused == LOOPS and self._warn is not None:
                 said = LOOPING.format(item.identity, item.address, IN_A_ROW, round(REST / 60))
                 await self._warn(f"loop/{item.address}/{item.sender}", said, None)
+            if verdict.pair and self._asked is not None:
+                request = AccessRequest(item.identity, str(item.address), item.sender_name, verdict.pair, "open", 1, self._time.wall())
+                await self._asked(request)
+            if verdict.spent is not None and verdict.confirm:
+                self._bus.publish(Address.parse(verdict.spent.address), Replied(""))
             if self._instant:
                 self._bus.publish(item.address, Replied(""))
         return receipts
@@ -271,7 +301,9 @@ class Door:
             logger.warning("inbox.parked", identity=item.identity, reason=receipt.reason)
         elif receipt.status == "duplicate":
             logger.info("inbox.duplicate", id=item.external_id)
-        elif verdict.pair or receipt.reason == "unknown sender":
+        elif verdict.links:
+            logger.info("access.paired", identity=item.identity, how="linked", person=verdict.spent.person if verdict.spent else "")
+        elif verdict.pair or receipt.reason == STRANGER:
             logger.warning("access.denied", identity=item.identity, pairing=bool(verdict.pair))
         elif receipt.status == "refused":
             logger.warning("inbox.rejected", reason=receipt.reason)
@@ -293,9 +325,9 @@ def _cleaned(item: Inbound) -> Inbound:
     return replace(
         item,
         text=clean(item.text),
-        sender=clean(item.sender),
+        sender=_exact(item.sender),
         sender_name=" ".join(clean(item.sender_name).split())[:200],
-        address=replace(address, chat=clean(address.chat), thread=address.thread and clean(address.thread)),
+        address=replace(address, chat=_exact(address.chat), thread=address.thread and _exact(address.thread)),
         client_id=clean(item.client_id),
         external_id=clean(item.external_id),
         edits=clean(item.edits),
@@ -306,6 +338,12 @@ def _cleaned(item: Inbound) -> Inbound:
         attachments=tuple(map(named, item.attachments)),
         context={clean(key): clean(value) for key, value in item.context.items()},
     )
+
+
+def _exact(name: str) -> str:
+    """A name by which somebody or a place is known. One that has to be cleaned is marked, so that it is nobody else's."""
+    cleaned = clean(name)
+    return cleaned if cleaned == name else f"{cleaned}\ufffd"
 
 
 def _time(stated: float | None) -> float | None:

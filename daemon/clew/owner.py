@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 
+from clew import access
 from clew.asking import Plan
 from clew.bus import Bus, Replied
 from clew.clock import Time, new_id
-from clew.store import Reply
+from clew.store import AccessRequest, Reply
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address, Delivery, Retry, Transport, Unknown
 
+TOLD, TOLD_WINDOW = 5, 3600.0
+"""Requests to be let in that the owner is told of in an hour; those beyond it are listed."""
 WARN_AGAIN = 86_400.0
 """Seconds before the owner is told again of what is still not mended."""
 
@@ -30,6 +33,17 @@ class Owner:
             return
         reply = self._reply(Address.parse(to), text)
         if await self._store.say_once(key, reply, self._time.wall(), WARN_AGAIN):
+            self._bus.publish(reply.address, Replied(""))
+
+    async def asked(self, request: AccessRequest) -> None:
+        """Tell that somebody asks to be let in: each request once, and not more than a few in an hour."""
+        to = await self._store.owner_address()
+        if to is None:
+            return
+        now = self._time.wall()
+        waiting = len(await self._store.access_requests("open", now))
+        reply = self._reply(Address.parse(to), access.asked(request, waiting))
+        if await self._store.tell_of_request(request.identity, reply, now, TOLD_WINDOW, TOLD):
             self._bus.publish(reply.address, Replied(""))
 
     async def say(self, text: str) -> None:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from clew import __version__, data_dir
+from clew import __version__, access, data_dir
 from clew.agent import Agent
 from clew.asking import Asking
 from clew.assembly import (
@@ -28,7 +28,7 @@ from clew.assembly import (
 )
 from clew.attaching import Attaching, Means
 from clew.boundaries import Boundaries
-from clew.bus import Bus
+from clew.bus import Bus, Replied
 from clew.clock import Time, new_id
 from clew.commands.command import Rooms
 from clew.compactor import Compactor
@@ -60,7 +60,7 @@ from clew.reindexing import Reindexing
 from clew.running import Runs
 from clew.scheduler import Scheduler
 from clew.stopping import Stop
-from clew.store import AccessRequest, Reply
+from clew.store import AccessEffect, Changed
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently, supervise
 from clew.threads import Threads
@@ -72,7 +72,6 @@ from clew.upkeep import Due, Upkeep
 
 log = structlog.get_logger()
 
-WELCOME = "I know you now. Write to me."
 FIXED = ("data_dir", "store", "http", "log", "embeddings")
 """Keys of the config that take effect at a start only."""
 GRACE = 20.0
@@ -222,7 +221,10 @@ class Service:
 
     def _work(self) -> Work:
         """What new turns are run with."""
-        rooms = Rooms(self.store, self.compactor, self.threads, self.providers, self.caller, self.zone, self.meaning)
+        unknown = self.config.access.unknown
+        rooms = Rooms(
+            self.store, self.compactor, self.threads, self.providers, self.caller, self.zone, self.plan, unknown, meaning=self.meaning
+        )
         merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
         return Work(self.agent, self.runs, rooms, merging, self.config.limits.turns_at_once)
 
@@ -394,6 +396,7 @@ class Service:
             data_dir.made(self.config.data_dir) / "transports",
             self.owner.warn,
             self.config.http.public_url,
+            self.owner.asked,
         )
 
     def _stop_turn(self, turn: str) -> None:
@@ -461,14 +464,16 @@ class Service:
         await self.store.join_chat(item, person, found.id, self.time.wall())
         return found.id
 
-    async def answer_access(self, key: str, approve: bool, role: str) -> AccessRequest:
-        """Let somebody in, who is told so where they asked, or turn them away. Raises NotFound or UsageError."""
-        request = await self.store.answer_access(key, approve, role, self.time.wall())
-        if approve and request.messages:
-            address = Address.parse(request.address)
-            parts, instant = self.plan(address, WELCOME)
-            await self.store.say(Reply(address, WELCOME, parts, instant=instant), self.time.wall())
-        return request
+    async def change_access(self, effect: AccessEffect) -> Changed:
+        """Change who may talk to clew; whoever is let in is told so where they asked. Raises NotFound or UsageError."""
+        now = self.time.wall()
+        _, effect = await access.prepared(self.store, effect, self.plan, now)
+        changed = await self.store.change_access(effect, now)
+        access.log_change(changed)
+        await self.dispatcher.heed_stops()
+        for notice in effect.notices:
+            self.bus.publish(notice.address, Replied(""))
+        return changed
 
     async def latest_session(self, address: Address) -> str | None:
         """The session of `address` that was used last."""

@@ -58,10 +58,13 @@ async def _one(config: Config, store: SqliteStore, person: str | None) -> str:
 
 
 async def known(config: Config, store: SqliteStore, person: str) -> str:
-    """Raises NotFound unless `person` is in the config or was let in."""
+    """The id of a person by their id, name or identity. Raises NotFound unless they are in the config or were let in."""
     configured, local_owner = people_of(config)
     people = {*configured, *([local_owner.id] if local_owner else [])}
-    people |= {each.identity for each in await store.access_requests("approved")}
-    if person not in people:
-        raise NotFound(f"There is no person {person!r}.", hint=f"Known are: {', '.join(sorted(people))}.")
-    return person
+    if person in people:
+        return person
+    try:
+        return (await store.known(person)).id
+    except NotFound:
+        people |= {each.id for each in await store.people()}
+        raise NotFound(f"There is no person {person!r}.", hint=f"Known are: {', '.join(sorted(people))}.") from None

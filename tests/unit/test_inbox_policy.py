@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from clew.config import Limits
-from clew.inbox import CODE_ALPHABET, CODE_LENGTH, OPEN_REQUESTS, Unknown, access_line, decider, is_command, pairing_code
-from clew.store import Sender, Verdict
+from clew.inbox import OPEN_REQUESTS, Unknown, access_line, decider, is_command, pairing_code
+from clew.store import Sender, Verdict, links
 from clew.transport import Address, Attachment, Inbound
 
 ADA = Sender("ada", "owner", None, 0, 0, None)
@@ -128,9 +128,9 @@ def test_what_looks_like_a_command(text: str, command: bool) -> None:
 def test_a_code_is_long_enough_and_easy_to_read_out() -> None:  # P46
     codes = {pairing_code() for _ in range(100)}
     assert len(codes) == 100
-    assert all(len(code) == CODE_LENGTH and set(code) <= set(CODE_ALPHABET) for code in codes)
-    assert len(CODE_ALPHABET) == 32
-    assert not set(CODE_ALPHABET) & set("IO01")
+    assert all(len(code) == links.LENGTH and set(code) <= set(links.ALPHABET) for code in codes)
+    assert len(links.ALPHABET) == 32
+    assert not set(links.ALPHABET) & set("IO01")
 
 
 def test_what_is_said_at_start_is_what_is_done() -> None:  # P46

@@ -1,8 +1,8 @@
 """The commands people write in a chat: one table, one function each."""
 
 from clew import jobs_command
-from clew.commands import compacting, recalling, remembering, standing, thread
-from clew.commands.command import Answer, Command, Rooms
+from clew.commands import access, compacting, recalling, remembering, standing, thread
+from clew.commands.command import MEMBERS, OWNERS, Answer, Command, Rooms
 from clew.errors import ClewError, StoreError
 from clew.store import Claim
 
@@ -24,7 +24,8 @@ async def answer(rooms: Rooms, claim: Claim) -> Answer:
 
 
 async def _help(rooms: Rooms, claim: Claim, rest: str) -> Answer:
-    lines = [f"{command.usage} — {command.help}" for command in COMMANDS.values()]
+    role = claim.person.role if claim.person else "guest"
+    lines = [f"{command.usage} — {command.help}" for command in COMMANDS.values() if role in command.roles]
     return Answer("\n".join(lines))
 
 
@@ -49,6 +50,9 @@ COMMANDS = {
     "/memory": Command(remembering.MEMORY, "what is known here beyond this conversation", remembering.memory),
     "/jobs": Command(jobs_command.USAGE, "your jobs, and those that speak here: when each is due, and what became of it", standing.jobs),
     "/allowed": Command(standing.ALLOWED, "the tools that may run here because somebody said always", standing.allowed),
+    "/access": Command(access.ACCESS, "who asks to talk to me, who may, and as what", access.access, OWNERS),
+    "/link": Command("/link", "be the same person in another account: a code to send from there", access.link, MEMBERS),
+    "/unlink": Command("/unlink [IDENTITY]", "your accounts; one that was linked is yours no more", access.unlink, MEMBERS),
     "/stop": Command("/stop", "stop the reply that is being written", None),
 }
 

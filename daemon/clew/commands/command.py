@@ -2,14 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 from zoneinfo import ZoneInfo
 
+from clew.asking import Plan
 from clew.compactor import Compactor
 from clew.meaning import Meaning
 from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.stopping import Stop
-from clew.store import Claim, Effect, JobEffect, PersonRole, Scope, Switch, Withdrawn
+from clew.store import AccessEffect, Changed, Claim, Effect, JobEffect, LinkCode, PersonRole, Scope, Switch, Withdrawn
 from clew.store.notes import NoteEffect
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
@@ -21,21 +23,26 @@ MOST_LINES = 20
 QUOTED = 60
 """Characters of a message that an answer quotes."""
 
+OWNERS: frozenset[PersonRole] = frozenset({"owner"})
+MEMBERS: frozenset[PersonRole] = frozenset({"owner", "member"})
 EVERYBODY: frozenset[PersonRole] = frozenset({"owner", "member", "guest"})
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command says. new_session: the chat's next message begins a new session. effects: what takes place with the answer."""
+    """What a command says. new_session: the chat's next message begins a new session. effects: what takes place with the answer.
+    changed: what becomes of who may by it."""
 
     text: str
     new_session: bool = False
-    effects: tuple[Effect | NoteEffect | JobEffect | Withdrawn | Switch, ...] = ()
+    effects: tuple[Effect | NoteEffect | JobEffect | AccessEffect | LinkCode | Withdrawn | Switch, ...] = ()
+    changed: tuple[Changed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What commands work with. zone: of people who have none of their own. stop: set when somebody stops the one that runs."""
+    """What commands work with. zone: of people who have none of their own. plan: the parts of a reply. unknown: what becomes of strangers.
+    stop: set when somebody stops the one that runs."""
 
     store: SqliteStore
     compactor: Compactor
@@ -43,6 +50,8 @@ class Rooms:
     providers: Sequence[Provider]
     caller: ModelCaller
     zone: str
+    plan: Plan
+    unknown: Literal["deny", "pair", "allow"] = "pair"
     meaning: Meaning | None = None
     stop: Stop = field(default_factory=Stop)
 

@@ -3,7 +3,21 @@
 from clew.store.records.approvals import Answered, Asked, Given, OpenQuestion, Question, StandingYes, Withdrawn
 from clew.store.records.calls import CacheEntry, ModelCall, ToolState
 from clew.store.records.jobs import Job, JobEffect
-from clew.store.records.people import AccessRequest, Decide, InboxKind, Person, PersonRole, Sender, Verdict
+from clew.store.records.people import (
+    AccessEffect,
+    AccessRequest,
+    Changed,
+    Decide,
+    Identity,
+    InboxKind,
+    Known,
+    LinkCode,
+    Offer,
+    Person,
+    PersonRole,
+    Sender,
+    Verdict,
+)
 from clew.store.records.replies import Reply, Settlement
 from clew.store.records.search import Ask, Found, Quote, Recalled, RecalledFor, Scope
 from clew.store.records.sessions import Said, Sent, SessionRow
@@ -12,25 +26,31 @@ from clew.store.records.window import Compaction, Pin, PromptState, Ratios, Read
 
 __all__ = [
     "SAFE_ATTEMPTS",
+    "AccessEffect",
     "AccessRequest",
     "Answered",
     "Ask",
     "Asked",
     "Boundary",
     "CacheEntry",
+    "Changed",
     "Claim",
     "Compaction",
     "Decide",
     "Effect",
     "Found",
     "Given",
+    "Identity",
     "InboxKind",
     "Item",
     "Job",
     "JobEffect",
+    "Known",
     "LeaseLost",
+    "LinkCode",
     "ModelCall",
     "NewMessage",
+    "Offer",
     "OpenQuestion",
     "Outcome",
     "Person",

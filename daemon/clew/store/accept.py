@@ -4,14 +4,12 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clew.clock import new_id
-from clew.store import Decide, Person, Reply, Sender, Verdict, approvals, deletions, edits, loops, outbox, people
+from clew.store import Decide, Offer, Person, Reply, Sender, Verdict, access, approvals, deletions, edits, links, loops, outbox, people
 from clew.store.files import verbs as files
-from clew.transport import Inbound, Part, Receipt
-
-REQUEST_DAYS = 7
-"""Days after which a request for access that nobody answered is forgotten, and its place free for another."""
+from clew.transport import Address, Inbound, Part, Receipt
 
 DELETED = "it was deleted before it was answered"
 
@@ -59,6 +57,8 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, i
     if sender.person is not None:
         item = edits.applied(db, item, sender.person)
     verdict = decide(item, sender)
+    if verdict.spent is not None:
+        item, sender = _spend(db, item, sender, verdict, verdict.spent, now)
     if verdict.refused and (item.kind != "message" or sender.loop):
         return Receipt(item.external_id, "refused", verdict.refused), verdict  # nobody waits for it, and it is kept nowhere
     stored_id = _stored_id(item, verdict)
@@ -85,6 +85,15 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, i
         )
         outbox.put(db, reply, session="", turn="", now=now)
     return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict
+
+
+def _spend(db: sqlite3.Connection, item: Inbound, sender: Sender, verdict: Verdict, offer: Offer, now: float) -> tuple[Inbound, Sender]:
+    """Close a link code, with whose account it came from from now on. The code itself is kept nowhere."""
+    links.spend(db, offer, item.identity if verdict.links else None, now)
+    if verdict.confirm:
+        told = Reply(Address.parse(offer.address), verdict.confirm, (Part(verdict.confirm),), instant=offer.instant)
+        outbox.put(db, told, session="", turn="", now=now)
+    return replace(item, text=links.COMMAND), replace(sender, person=offer.person) if verdict.links else sender
 
 
 def _reacted(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
@@ -123,6 +132,9 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
     waiting = "SELECT count(*) - coalesce(sum(overheard), 0), coalesce(sum(overheard), 0) FROM inbox"
     queued, lines = db.execute(f"{waiting} WHERE chat = ? AND state = 'new' AND kind <> 'job'", (chat_id,)).fetchone()
     # A job that speaks here can be stopped here, where nobody's own turn runs.
+    offer = links.meant(db, item, now, known=found is not None)
+    if found:
+        people.seen(db, item.identity, now)
     running = db.execute(
         "SELECT id FROM turns WHERE (session = ? OR (chat = ? AND kind = 'job')) AND state IN ('running', 'waiting')"
         " ORDER BY kind = 'job' LIMIT 1",
@@ -138,12 +150,14 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
         asked=approvals.asked_at(db, chat_id, found[0], now) if found else (),
         lines=lines,
         loop=loops.seen(db, item, chat_id, found[0] if found else None, now),
+        offer=offer,
+        past=offer is not None and links.past(db, item, offer.person),
     )
 
 
 def _requests(db: sqlite3.Connection, identity: str, now: float) -> tuple[str | None, int]:
     """(the state of a stranger's own request for access, how many are open); those that nobody answered are forgotten first."""
-    db.execute("DELETE FROM access_requests WHERE state = 'open' AND created < ?", (now - REQUEST_DAYS * 86400,))
+    db.execute("DELETE FROM access_requests WHERE state = 'open' AND created < ?", (now - access.REQUEST_DAYS * 86_400,))
     own = db.execute("SELECT state FROM access_requests WHERE identity = ?", (identity,)).fetchone()
     return own[0] if own else None, db.execute("SELECT count(*) FROM access_requests WHERE state = 'open'").fetchone()[0]
 
@@ -205,6 +219,12 @@ def _newcomer(db: sqlite3.Connection, item: Inbound, now: float) -> str:
     return item.identity
 
 
+def _change_hands(db: sqlite3.Connection, chat: int, address: str, now: float) -> None:
+    """A direct chat is another person's now, to whom nothing of what was said there before is shown."""
+    db.execute("UPDATE chats SET since = ?, session = NULL WHERE id = ?", (now, chat))
+    db.execute("UPDATE note_scopes SET scope = scope || '#' || id WHERE scope = 'project:' || ?", (address,))
+
+
 def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> int:
     """The chat of an arrival, made if it is new; its person or its members are brought up to date."""
     owner = person if item.direct else None
@@ -217,6 +237,8 @@ def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> 
             " ON CONFLICT (address) DO UPDATE SET person = excluded.person RETURNING id",
             (str(item.address), item.address.transport, int(item.direct), owner, now),
         ).fetchone()[0]
+        if known and known[1] is not None and owner is not None:
+            _change_hands(db, chat, str(item.address), now)
     if not item.direct:
         db.execute(
             "INSERT INTO chat_members (chat, person, joined) SELECT ?, ?, ? WHERE NOT EXISTS"

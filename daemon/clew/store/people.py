@@ -2,11 +2,12 @@
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import replace
 
-from clew.clock import new_id
-from clew.errors import NotFound, UsageError
-from clew.store import AccessRequest, Person
+from clew.errors import NotFound
+from clew.store import Person
+
+SEEN_AGAIN = 3600.0
+"""Seconds for which an account that wrote is not noted again."""
 
 
 def find(db: sqlite3.Connection, identity: str) -> tuple[str, str] | None:
@@ -57,19 +58,39 @@ def add(db: sqlite3.Connection, person: Person, origin: str, now: float) -> None
         )
 
 
+def seen(db: sqlite3.Connection, identity: str, now: float) -> None:
+    """Note that an account wrote."""
+    row = db.execute("SELECT seen FROM identities WHERE identity = ?", (identity,)).fetchone()
+    if row is not None and (row[0] is None or not 0 <= now - row[0] < SEEN_AGAIN):
+        db.execute("UPDATE identities SET seen = ? WHERE identity = ?", (now, identity))
+
+
 def sync(db: sqlite3.Connection, people: Mapping[str, Person], local: Person | None, now: float) -> None:
     """Make config-born people exactly `people`; add `local`, the owner of the machine, where no owner is configured."""
     known = [*people.values(), *([local] if local else [])]
     keep = {person.id for person in known}
+    owner = local or next((person for person in people.values() if person.role == "owner"), None)
+    if owner is not None:
+        _hand_over(db, owner, now)
     for (gone,) in db.execute("SELECT id FROM people WHERE origin IN ('config', 'local')").fetchall():
         if gone not in keep:
             db.execute("DELETE FROM people WHERE id = ?", (gone,))
+    last = dict(db.execute("SELECT identity, seen FROM identities WHERE seen IS NOT NULL AND origin IN ('config', 'local')").fetchall())
     db.execute("DELETE FROM identities WHERE origin IN ('config', 'local')")
     for person in people.values():
         add(db, person, "config", now)
     if local:
         add(db, local, "local", now)
+    db.executemany("UPDATE identities SET seen = ? WHERE identity = ?", [(at, identity) for identity, at in last.items()])
     _adopt_chats(db)
+
+
+def _hand_over(db: sqlite3.Connection, owner: Person, now: float) -> None:
+    """Accounts that were linked to the owner made up for this machine are the named owner's, as soon as one is named."""
+    row = db.execute("SELECT id FROM people WHERE origin = 'local' AND id <> ?", (owner.id,)).fetchone()
+    if row is not None:
+        add(db, Person(owner.id, owner.role, owner.timezone), "config", now)
+        db.execute("UPDATE identities SET person = ? WHERE person = ? AND origin = 'linked'", (owner.id, row[0]))
 
 
 def _adopt_chats(db: sqlite3.Connection) -> None:
@@ -95,47 +116,3 @@ def owner_chat(db: sqlite3.Connection) -> tuple[str, str] | None:
         " ORDER BY (SELECT max(seq) FROM timeline WHERE timeline.address = chats.address) DESC LIMIT 1"
     ).fetchone()
     return (row[0], row[1]) if row else None
-
-
-def requests(db: sqlite3.Connection, state: str | None = None) -> list[AccessRequest]:
-    rows = db.execute(
-        "SELECT identity, address, name, code, state, messages, created FROM access_requests WHERE ? IS NULL OR state = ? ORDER BY created",
-        (state, state),
-    )
-    return [AccessRequest(*row) for row in rows]
-
-
-def answer(db: sqlite3.Connection, key: str, approve: bool, role: str, now: float) -> AccessRequest:
-    """Let somebody in (again, or in another role), or turn them away, by the code of their request or by their identity.
-
-    Raises NotFound for a code that nobody was given, and UsageError for somebody whom the config names.
-    """
-    request = _request(db, key, now)
-    known = db.execute("SELECT person, origin FROM identities WHERE identity = ?", (request.identity,)).fetchone()
-    if known and known[1] != "paired":
-        raise UsageError(f"{request.identity} is {known[0]} in the config.", hint="Change it there.")
-    if approve:
-        add(db, Person(request.identity, role, None, (request.identity,)), "paired", now)  # type: ignore[arg-type]  # checked by the table
-    elif known:
-        db.execute("DELETE FROM people WHERE id = ? AND origin = 'paired'", (known[0],))
-    state = "approved" if approve else "denied"
-    db.execute("UPDATE access_requests SET state = ?, answered = ? WHERE identity = ?", (state, now, request.identity))
-    return replace(request, state=state)  # type: ignore[arg-type]  # one of its states
-
-
-def _request(db: sqlite3.Connection, key: str, now: float) -> AccessRequest:
-    """The request with this code or of this identity; an identity that never asked gets one."""
-    row = db.execute(
-        "SELECT identity, address, name, code, state, messages, created FROM access_requests WHERE code = ? OR identity = ?",
-        (key.upper(), key),
-    ).fetchone()
-    if row is not None:
-        return AccessRequest(*row)
-    transport, colon, user = key.partition(":")
-    if not (transport and colon and user):
-        raise NotFound(f"Nobody was given the code {key}.", hint="`clew access list` shows who waits; an identity is transport:user.")
-    db.execute(
-        "INSERT INTO access_requests (identity, address, name, code, state, messages, created) VALUES (?, ?, '', ?, 'open', 0, ?)",
-        (key, key, new_id(), now),
-    )
-    return AccessRequest(key, key, "", "", "open", 0, now)

@@ -9,10 +9,12 @@ from clew.clock import new_id
 from clew.messages import OVERHEARD, Message, Text
 from clew.store import (
     SAFE_ATTEMPTS,
+    AccessEffect,
     Claim,
     Item,
     JobEffect,
     LeaseLost,
+    LinkCode,
     NewMessage,
     Outcome,
     Question,
@@ -22,12 +24,14 @@ from clew.store import (
     Switch,
     ToolState,
     Withdrawn,
+    access,
     approvals,
     boundaries,
     branches,
     compactions,
     deletions,
     jobs,
+    links,
     marks,
     model_calls,
     outbox,
@@ -372,6 +376,10 @@ def finish(
             jobs.take(db, effect, now)
         elif isinstance(effect, Switch):
             branches.switch(db, chat, effect, now)
+        elif isinstance(effect, AccessEffect):
+            access.take(db, effect, now)
+        elif isinstance(effect, LinkCode):
+            links.put(db, effect)
         else:
             marks.take(db, claim.session, effect, now, known)
     if outcome.new_session:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import structlog
 from aiohttp import web
@@ -11,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from clew.errors import ClewError, NotFound, UsageError
 from clew.messages import Message, blocks_to_json
 from clew.service import Service
-from clew.store import AccessRequest, Compaction, Said, SessionRow
+from clew.store import Compaction, Said, SessionRow
 from clew.threads import Pinned
 from clew.transport import Address
+from clew.web.access import Access
 from clew.web.approvals import Approvals
 from clew.web.auth import Door, by_socket
 from clew.web.chat import PAGE, chat_id
@@ -81,15 +82,6 @@ class PinBody(_Model):
     message: Annotated[str, Field(min_length=1, max_length=64)]
 
 
-class AccessQuery(_Model):
-    state: Literal["open", "approved", "denied"] | None = None
-
-
-class AccessBody(_Model):
-    approve: bool
-    role: Literal["owner", "member", "guest"] = "member"
-
-
 class TerminalBody(_Model):
     """session: an id or its beginning, `latest`, or null for a new one. title: of a new one."""
 
@@ -108,10 +100,6 @@ class ImportBody(BaseModel):
 
 class Sessions(BaseModel):
     sessions: list[SessionRow]
-
-
-class Requests(BaseModel):
-    requests: list[AccessRequest]
 
 
 class Compactions(BaseModel):
@@ -168,9 +156,8 @@ class Api:
             Endpoint("DELETE", "/sessions/{id}/pins/{message}", self.unpin, "Let go of a pinned message"),
             Endpoint("GET", "/chats/{id}/messages", self.messages, "The timeline of a web chat", Messages, ChatQuery),
             *Deliveries(service).endpoints,
-            Endpoint("GET", "/access", self.access, "Who asked to be let in", Requests, AccessQuery),
-            Endpoint("POST", "/access/{code}", self.answer_access, "Let somebody in, or not", AccessRequest, body=AccessBody),
             Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
+            *Access(service).endpoints,
             *Memory(service).endpoints,
             *Jobs(service).endpoints,
             *Approvals(service).endpoints,
@@ -328,17 +315,6 @@ class Api:
         session = await self._service.attach(address, str(address), wanted, call.body.title)
         newest = await self._store.history(str(address), 0, 1, newest=True)
         return {"session": session, "address": str(address), "after": newest[-1].seq if newest else 0}
-
-    # Access ------------------------------------------------------------------------------------------------------------
-
-    async def access(self, call: Call) -> Any:
-        return {"requests": await self._store.access_requests(call.query.state)}
-
-    async def answer_access(self, call: Call) -> Any:
-        body: AccessBody = call.body
-        request = await self._service.answer_access(call.path["code"], body.approve, body.role)
-        log.info("access.paired" if body.approve else "access.denied", identity=request.identity, role=body.role)
-        return request
 
 
 def _pinned(pinned: Pinned) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from clew.store import AccessRequest, Job, Person, jobs, people
+from clew.store import AccessEffect, AccessRequest, Changed, Job, Known, Person, Reply, access, jobs, links, outbox, people
 from clew.store.documents import verbs as documents
 from clew.store.doors.opened import Opened
 from clew.store.notes import scopes as note_scopes
@@ -44,9 +44,49 @@ class PeopleDoor(Opened):
     async def is_known(self, identity: str) -> bool:
         return await self._db.read(people.find, identity) is not None
 
-    async def access_requests(self, state: str | None = None) -> list[AccessRequest]:
-        return await self._db.read(people.requests, state)
+    async def people(self) -> list[Known]:
+        """Everybody who may talk to clew, owners first."""
+        return await self._db.read(access.listing)
+
+    async def known(self, key: str) -> Known:
+        """The person with this id, name or identity. Raises NotFound."""
+        return await self._db.read(access.person, key)
+
+    async def access_requests(self, state: str | None = None, now: float = 0.0) -> list[AccessRequest]:
+        """Requests, the oldest first, without those that have expired by `now`."""
+        return await self._db.read(access.requests, state, now)
+
+    async def plan_access(self, effect: AccessEffect, now: float) -> Changed:
+        """What a change of who may would come to. Raises NotFound or UsageError."""
+        return await self._db.read(access.plan, effect, now)
+
+    async def change_access(self, effect: AccessEffect, now: float) -> Changed:
+        """Make a change of who may. Raises NotFound or UsageError."""
+        changed = await self._db.write(access.take, effect, now)
+        self._notify(self.arrivals, *(self.deliveries[notice.address.transport] for notice in effect.notices))
+        return changed
 
     async def answer_access(self, key: str, approve: bool, role: str, now: float) -> AccessRequest:
         """Raises NotFound or UsageError."""
-        return await self._db.write(people.answer, key, approve, role, now)
+        return await self._db.write(access.answer, key, approve, role, now)
+
+    async def stopping(self) -> list[str]:
+        """Turns that run and that somebody has stopped."""
+        return await self._db.read(access.stopping)
+
+    async def tell_of_request(self, identity: str, reply: Reply, now: float, window: float, most: int) -> bool:
+        """Tell the owner that somebody asks to be let in: once, and of at most so many in so many seconds. Returns whether it is told."""
+
+        def tell(db: sqlite3.Connection) -> bool:
+            if not access.announced(db, identity, now, window, most):
+                return False
+            outbox.put(db, reply, session="", turn="", now=now)
+            return True
+
+        told = await self._db.write(tell)
+        self._notify(*([self.deliveries[reply.address.transport]] if told else []))
+        return told
+
+    async def linking_rests(self, now: float) -> bool:
+        """Whether so many guesses at codes were made that none is taken."""
+        return await self._db.read(links.resting, now)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from clew.messages import Message, ToolCall
 from clew.store import (
+    AccessEffect,
     Answered,
     Claim,
     Decide,
@@ -26,7 +27,7 @@ from clew.store import (
     turns,
 )
 from clew.store.doors.opened import Opened
-from clew.transport import Delivery, Inbound, Receipt
+from clew.transport import Address, Delivery, Inbound, Receipt
 
 
 class TurnsDoor(Opened):
@@ -37,7 +38,9 @@ class TurnsDoor(Opened):
     ) -> tuple[list[Receipt], list[Verdict]]:
         self.arrivals.tell()  # before: the claim joins the commit
         result = await self._db.write_joined(accept.accept, transport, items, cursor, now, decide, instant)
-        self._notify(*([self.deliveries[transport]] if any(verdict.reply for verdict in result[1]) else []))
+        replied = {transport} if any(verdict.reply for verdict in result[1]) else set()
+        replied |= {Address.parse(each.spent.address).transport for each in result[1] if each.spent and each.confirm}
+        self._notify(*(self.deliveries[each] for each in replied))
         if any(item.attachments for item in items):
             self.files.news.tell()
         return result
@@ -82,6 +85,8 @@ class TurnsDoor(Opened):
         self._prefixes.add(outcome.step.cache)
         changed = [self.jobs_changed] if any(isinstance(effect, JobEffect) for effect in outcome.effects) else []
         self._notify(*([self.arrivals] if waiting else []), *changed)
+        noticed = {each.address.transport for effect in outcome.effects if isinstance(effect, AccessEffect) for each in effect.notices}
+        self._notify(*(self.deliveries[transport] for transport in noticed))
         if any(isinstance(effect, Effect) and effect.kind == "forget" for effect in outcome.effects):
             await self.files.sweep()
         return result

@@ -9,7 +9,7 @@ from clew.store.notes import NOTHING, NoteEffect, Standing
 from clew.store.records.approvals import Withdrawn
 from clew.store.records.calls import CacheEntry, ModelCall, ToolState
 from clew.store.records.jobs import JobEffect
-from clew.store.records.people import InboxKind, Person
+from clew.store.records.people import AccessEffect, InboxKind, LinkCode, Person
 from clew.store.records.search import Recalled
 from clew.store.records.window import PromptState, ViewRows
 from clew.transport import Address
@@ -148,5 +148,5 @@ class Outcome:
     error: str = ""
     new_session: bool = False
     boundary: Boundary | None = None
-    effects: "tuple[Effect | NoteEffect | JobEffect | Withdrawn | Switch, ...]" = ()
+    effects: "tuple[Effect | NoteEffect | JobEffect | AccessEffect | LinkCode | Withdrawn | Switch, ...]" = ()
     run: Literal["", "silent", "skipped"] = ""

@@ -1,0 +1,340 @@
+"""Who may: requests that are answered, people who are given a role or a name, linked or removed. Each change is planned, then made."""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+
+from clew.clock import new_id
+from clew.errors import NotFound, UsageError
+from clew.store import AccessEffect, AccessRequest, Changed, Given, Identity, Known, Person, PersonRole, approvals, outbox, people
+from clew.store.notes import scopes
+
+REQUEST_DAYS = 7
+"""Days after which a request that nobody answered is forgotten: its code lets nobody in, and its place is free for another."""
+LONGEST_NAME = 40
+ROLES: Mapping[PersonRole, int] = {"guest": 0, "member": 1, "owner": 2}
+GONE = "whoever wrote it may not talk to me any more"
+_REQUEST = "identity, address, name, code, state, messages, created"
+_BASE = "CASE WHEN instr(address, '/') THEN substr(address, 1, instr(address, '/') - 1) ELSE address END"
+
+
+def listing(db: sqlite3.Connection) -> list[Known]:
+    """Everybody who may talk to clew, owners first."""
+    rows = db.execute("SELECT id, name, role, origin FROM people ORDER BY role <> 'owner', role <> 'member', created, id").fetchall()
+    return [_known(db, row) for row in rows]
+
+
+def _known(db: sqlite3.Connection, row: Sequence[str]) -> Known:
+    accounts = db.execute("SELECT identity, origin, created, seen FROM identities WHERE person = ? ORDER BY created, identity", (row[0],))
+    identities = tuple(Identity(*each) for each in accounts)
+    seen = max((each.seen for each in identities if each.seen is not None), default=None)
+    return Known(row[0], row[1], row[2], row[3], identities, seen)  # type: ignore[arg-type]  # checked by the table
+
+
+def person(db: sqlite3.Connection, key: str) -> Known:
+    """The person with this id, name or identity. Raises NotFound."""
+    found = _find(db, key)
+    if found is None:
+        raise NotFound(f"There is no person {key[:80]!r}.", hint="`clew access people` and /access people list those that are.")
+    return found
+
+
+def _find(db: sqlite3.Connection, key: str) -> Known | None:
+    row = db.execute(
+        "SELECT id, name, role, origin FROM people WHERE id = :key OR (name <> '' AND lower(name) = lower(:key))"
+        " OR id = (SELECT person FROM identities WHERE identity = :key) ORDER BY id = :key DESC, lower(name) = lower(:key) DESC LIMIT 1",
+        {"key": key},
+    ).fetchone()
+    return _known(db, row) if row else None
+
+
+def requests(db: sqlite3.Connection, state: str | None, now: float) -> list[AccessRequest]:
+    """Requests, the oldest first; those that expired are none any more."""
+    rows = db.execute(
+        f"SELECT {_REQUEST} FROM access_requests WHERE (? IS NULL OR state = ?) AND NOT (state = 'open' AND created < ?) ORDER BY created",
+        (state, state, now - REQUEST_DAYS * 86_400),
+    )
+    return [AccessRequest(*row) for row in rows]
+
+
+def _request(db: sqlite3.Connection, key: str, now: float) -> AccessRequest:
+    """The request with this code or of this identity. Raises NotFound."""
+    since = now - REQUEST_DAYS * 86_400
+    row = db.execute(
+        f"SELECT {_REQUEST} FROM access_requests WHERE identity = ? OR (code = ? AND NOT (state = 'open' AND created < ?))",
+        (key, key.upper(), since),
+    ).fetchone()
+    if row is not None:
+        return AccessRequest(*row)
+    transport, colon, user = key.partition(":")
+    if not (transport and colon and user):
+        hint = "It may have expired. `clew access list` shows who waits; an identity is transport:user."
+        raise NotFound(f"Nobody was given the code {key[:80]}.", hint=hint)
+    return AccessRequest(key, key, "", "", "open", 0, now)
+
+
+# Planning --------------------------------------------------------------------------------------------------------
+
+
+def plan(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+    """What an effect would come to. Raises NotFound or UsageError with what stands against it."""
+    return _PLANS[effect.kind](db, effect, now)
+
+
+def _plan_approve(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+    request = _request(db, effect.key, now)
+    known = _at(db, request.identity)
+    if known is not None:
+        _paired(known, request.identity)
+    name = _free_name(db, effect.name, known) if effect.name else known.name if known else ""
+    return Changed("approve", known, request, request.identity, effect.role, name)
+
+
+def _plan_deny(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+    request = _request(db, effect.key, now)
+    known = _at(db, request.identity)
+    if known is not None:
+        _paired(known, request.identity)
+    return Changed("deny", known, request, request.identity, jobs=_jobs(db, known) if known else 0)
+
+
+def _plan_role(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+    known = _own(db, effect.key)
+    return Changed("role", known, role=effect.role)
+
+
+def _plan_rename(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+    known = _own(db, effect.key)
+    return Changed("rename", known, name=_free_name(db, effect.name, known) if effect.name else "")
+
+
+def _plan_remove(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+    known = _own(db, effect.key)
+    return Changed("remove", known, jobs=_jobs(db, known))
+
+
+def _plan_link(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+    known = person(db, effect.key)
+    transport, colon, user = effect.identity.partition(":")
+    if not (transport and colon and user):
+        raise UsageError(f"{effect.identity[:80]!r} is no identity.", hint="It is written transport:user, such as mqtt:ada.")
+    other = _at(db, effect.identity)
+    if other is not None and other.id == known.id:
+        raise UsageError(f"{effect.identity} is {known.called} already.")
+    if other is not None:
+        _paired(other, effect.identity)
+    return Changed("link", known, identity=effect.identity)
+
+
+def _plan_unlink(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+    known = _at(db, effect.key)
+    if known is None or (effect.by is not None and known.id != effect.by):
+        raise NotFound(f"{effect.key[:80]} is nobody's account here." if effect.by is None else f"{effect.key[:80]} is not yours.")
+    _changeable(known, effect.key)
+    if known.id == effect.key:
+        raise UsageError(f"{known.called} was let in by {effect.key}.", hint=f"`clew access remove {effect.key}` takes all access away.")
+    return Changed("unlink", known, identity=effect.key, jobs=len(_jobs_at(db, known, effect.key)))
+
+
+_PLANS: Mapping[str, Callable[[sqlite3.Connection, AccessEffect, float], Changed]] = {
+    "approve": _plan_approve,
+    "deny": _plan_deny,
+    "role": _plan_role,
+    "rename": _plan_rename,
+    "remove": _plan_remove,
+    "link": _plan_link,
+    "unlink": _plan_unlink,
+}
+
+
+def _at(db: sqlite3.Connection, identity: str) -> Known | None:
+    """Whoever has this identity."""
+    row = db.execute(
+        "SELECT id, name, role, people.origin FROM people JOIN identities ON person = id WHERE identity = ?", (identity,)
+    ).fetchone()
+    return _known(db, row) if row else None
+
+
+def _own(db: sqlite3.Connection, key: str) -> Known:
+    """A person whom the config does not name. Raises NotFound or UsageError."""
+    known = person(db, key)
+    if known.origin != "paired":
+        raise UsageError(f"{known.called} is in the config.", hint="Change it there.")
+    return known
+
+
+def _changeable(known: Known, identity: str) -> None:
+    origin = next(each.origin for each in known.identities if each.identity == identity)
+    if origin in ("config", "local"):
+        raise UsageError(f"{identity} is {known.called} in the config.", hint="Change it there.")
+
+
+def _paired(known: Known, identity: str) -> None:
+    """Raises UsageError where an identity is not the one that its person was let in by."""
+    _changeable(known, identity)
+    if known.id != identity:
+        raise UsageError(f"{identity} is {known.called}, linked.", hint=f"Unlink it first: `clew access unlink {identity}`.")
+
+
+def _free_name(db: sqlite3.Connection, name: str, whose: Known | None) -> str:
+    """A name that nobody else has. Raises UsageError."""
+    if len(name) > LONGEST_NAME or ":" in name or not name.isprintable():
+        raise UsageError(f"A name has at most {LONGEST_NAME} characters, no colon and no line break.")
+    if name.lower() in ROLES:
+        raise UsageError(f"{name} is a role, so it is no name.")
+    other = _find(db, name)
+    if other is not None and (whose is None or other.id != whose.id):
+        raise UsageError(
+            f"{other.called} is somebody already.",
+            hint=f"Is it the same person? `clew access link {name} IDENTITY` says so; else take another.",
+        )
+    return name
+
+
+def _jobs(db: sqlite3.Connection, known: Known) -> int:
+    row = db.execute("SELECT count(*) FROM jobs WHERE person = ? AND enabled", (known.id,)).fetchone()
+    return int(row[0])
+
+
+def _jobs_at(db: sqlite3.Connection, known: Known, identity: str) -> list[str]:
+    """Jobs of somebody's that speak in the chats of one of their accounts."""
+    address = "spec ->> 'deliver_to'"
+    rows = db.execute(
+        f"SELECT name FROM jobs WHERE person = ? AND enabled AND ({address} = ? OR substr({address}, 1, ?) = ?)",
+        (known.id, identity, len(identity) + 1, f"{identity}/"),
+    )
+    return [name for (name,) in rows]
+
+
+# Making ----------------------------------------------------------------------------------------------------------
+
+
+def take(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+    """Make a change, and tell others of it. Raises NotFound or UsageError with what stands against it."""
+    changed = plan(db, effect, now)
+    known = changed.person
+    match changed.kind:
+        case "approve":
+            _let_in(db, changed, now)
+        case "deny":
+            if known is not None:
+                _remove(db, known, now)
+            _answered(db, changed.identity, "denied", now)
+        case "role" if known is not None:
+            _give_role(db, known, changed.role)
+        case "rename" if known is not None:
+            db.execute("UPDATE people SET name = ? WHERE id = ?", (changed.name, known.id))
+        case "remove" if known is not None:
+            _remove(db, known, now)
+        case "link" if known is not None:
+            link(db, known.id, changed.identity, now)
+        case "unlink" if known is not None:
+            _unlink(db, known, changed.identity, now)
+    for notice in effect.notices:
+        outbox.put(db, notice, session="", turn="", now=now)
+    return changed
+
+
+def _let_in(db: sqlite3.Connection, changed: Changed, now: float) -> None:
+    if changed.person is not None:
+        _give_role(db, changed.person, changed.role)
+    people.add(db, Person(changed.identity, changed.role, None, (changed.identity,)), "paired", now)
+    db.execute("UPDATE people SET name = ? WHERE id = ?", (changed.name, changed.identity))
+    _answered(db, changed.identity, "approved", now)
+
+
+def _answered(db: sqlite3.Connection, identity: str, state: str, now: float) -> None:
+    """Write down what became of a request; one that was never made is made, so that a stranger who is denied gets no code."""
+    db.execute(
+        "INSERT INTO access_requests (identity, address, name, code, state, messages, created, answered) VALUES (?, ?, '', ?, ?, 0, ?, ?)"
+        " ON CONFLICT (identity) DO UPDATE SET state = excluded.state, answered = excluded.answered",
+        (identity, identity, new_id(), state, now, now),
+    )
+
+
+def _give_role(db: sqlite3.Connection, known: Known, role: PersonRole) -> None:
+    """A role that may less takes the yeses for good with it that were given by or for them."""
+    db.execute("UPDATE people SET role = ? WHERE id = ?", (role, known.id))
+    if ROLES[role] < ROLES[known.role]:
+        db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (known.id, known.id))
+
+
+def _remove(db: sqlite3.Connection, known: Known, now: float) -> None:
+    """Nothing more is answered: what waits is refused, what runs is stopped, their jobs are off. What they said stays where it is."""
+    db.execute(
+        "UPDATE job_runs SET outcome = 'stopped', note = ?, ended = ? WHERE outcome = 'fired' AND (job, instant) IN"
+        " (SELECT job, instant FROM inbox WHERE person = ? AND state = 'new' AND kind = 'job')",
+        (GONE, now, known.id),
+    )
+    db.execute("UPDATE inbox SET state = 'refused', reason = ? WHERE person = ? AND state = 'new' AND kind <> 'notice'", (GONE, known.id))
+    running = db.execute(
+        "SELECT DISTINCT turns.id FROM turns JOIN inbox ON inbox.turn = turns.id"
+        " WHERE turns.state IN ('running', 'waiting') AND person = ?",
+        (known.id,),
+    )
+    for (turn,) in running.fetchall():
+        db.execute("UPDATE turns SET stop_requested_at = ? WHERE id = ?", (now, turn))
+        approvals.stop(db, turn, now)
+    questions = db.execute("SELECT DISTINCT asking, turn FROM approvals WHERE person = ? AND state = 'open'", (known.id,))
+    for asking, turn in questions.fetchall():
+        approvals.give(db, Given(asking, turn, yes=False, how="stopped"), now)
+    db.execute("UPDATE jobs SET enabled = 0 WHERE person = ?", (known.id,))
+    db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (known.id, known.id))
+    for each in known.identities:
+        _answered(db, each.identity, "denied", now)
+    db.execute("DELETE FROM people WHERE id = ?", (known.id,))
+
+
+def link(db: sqlite3.Connection, person: str, identity: str, now: float) -> None:
+    """Let an account be somebody's. Its direct chats that are nobody's, or of whoever was let in by it, are theirs too."""
+    former = _at(db, identity)
+    if former is not None:
+        for table in ("chats", "jobs", "inbox"):
+            db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (person, former.id))
+        db.execute("UPDATE OR IGNORE chat_members SET person = ? WHERE person = ?", (person, former.id))
+        db.execute("UPDATE identities SET person = ? WHERE person = ?", (person, former.id))
+        scopes.hand_over(db, former.id, person)
+        db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (former.id, former.id))
+    db.execute(
+        "INSERT INTO identities (identity, person, origin, created) VALUES (?, ?, 'linked', ?)"
+        " ON CONFLICT (identity) DO UPDATE SET person = excluded.person, origin = excluded.origin",
+        (identity, person, now),
+    )
+    if former is not None:
+        db.execute("DELETE FROM people WHERE id = ?", (former.id,))
+    db.execute(f"UPDATE chats SET person = ? WHERE direct = 1 AND person IS NULL AND {_BASE} = ?", (person, identity))
+    _answered(db, identity, "approved", now)
+
+
+def _unlink(db: sqlite3.Connection, known: Known, identity: str, now: float) -> None:
+    """Its chats stay with the person who spoke there, until somebody else does."""
+    for job in _jobs_at(db, known, identity):
+        db.execute("UPDATE jobs SET enabled = 0 WHERE name = ?", (job,))
+    chats = f"SELECT id FROM chats WHERE direct = 1 AND {_BASE} = ?"
+    db.execute(
+        f"UPDATE inbox SET state = 'refused', reason = ? WHERE state = 'new' AND kind <> 'notice' AND chat IN ({chats})", (GONE, identity)
+    )
+    running = f"SELECT id FROM turns WHERE state IN ('running', 'waiting') AND chat IN ({chats})"
+    for (turn,) in db.execute(running, (identity,)).fetchall():
+        db.execute("UPDATE turns SET stop_requested_at = ? WHERE id = ?", (now, turn))
+        approvals.stop(db, turn, now)
+    db.execute("DELETE FROM identities WHERE identity = ?", (identity,))
+    db.execute("DELETE FROM access_requests WHERE identity = ?", (identity,))
+
+
+def stopping(db: sqlite3.Connection) -> list[str]:
+    """Turns that run and that somebody has stopped."""
+    rows = db.execute("SELECT id FROM turns WHERE state IN ('running', 'waiting') AND stop_requested_at IS NOT NULL")
+    return [turn for (turn,) in rows]
+
+
+def announced(db: sqlite3.Connection, identity: str, now: float, window: float, most: int) -> bool:
+    """Note that the owner is told of a request. False: it was told already, or `most` were within `window` seconds."""
+    if db.execute("SELECT count(*) FROM access_requests WHERE told > ?", (now - window,)).fetchone()[0] >= most:
+        return False
+    return bool(db.execute("UPDATE access_requests SET told = ? WHERE identity = ? AND told IS NULL", (now, identity)).rowcount)
+
+
+def answer(db: sqlite3.Connection, key: str, approve: bool, role: str, now: float) -> AccessRequest:
+    """Let somebody in (again, or in another role), or turn them away. Raises NotFound or UsageError."""
+    effect = AccessEffect("approve" if approve else "deny", key, role)  # type: ignore[arg-type]  # checked by the table
+    return take(db, effect, now).answered
