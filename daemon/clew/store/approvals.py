@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clew.context.consent import QUESTION_CODE
+from clew.errors import NotFound, UsageError
 from clew.messages import ToolCall
 from clew.store import Answered, Asked, Given, OpenQuestion, Question, StandingYes, Withdrawn, outbox
 from clew.transport import Address
@@ -145,10 +146,33 @@ def answers(db: sqlite3.Connection, turn: str) -> dict[ToolCall, Answered]:
 def open_questions(db: sqlite3.Connection) -> list[OpenQuestion]:
     """Those that wait for an answer, the oldest first."""
     rows = db.execute(
-        "SELECT a.asking, json_group_array(a.tool), a.person, chats.address, a.asked, a.expires FROM approvals AS a"
+        "SELECT a.asking, json_group_array(a.tool), a.person, chats.address, a.asked, a.expires, a.question,"
+        f" {_OWNERS} FROM approvals AS a"
         " JOIN chats ON chats.id = a.chat WHERE a.state = 'open' GROUP BY a.asking ORDER BY a.asked, a.asking"
     )
-    return [OpenQuestion(asking[:QUESTION_CODE], tuple(dict.fromkeys(json.loads(tools))), *rest) for asking, tools, *rest in rows]
+    return [
+        OpenQuestion(asking[:QUESTION_CODE], tuple(dict.fromkeys(json.loads(tools))), person, address, asked, until, question, bool(owners))
+        for asking, tools, person, address, asked, until, question, owners in rows
+    ]
+
+
+_OWNERS = "EXISTS (SELECT 1 FROM people WHERE people.id = a.person AND people.role = 'owner')"
+
+
+def answer(db: sqlite3.Connection, code: str, yes: bool, now: float) -> Given:
+    """Answer a question that an owner was asked, as an owner. Raises NotFound or UsageError."""
+    rows = db.execute(
+        f"SELECT DISTINCT a.asking, a.turn FROM approvals AS a WHERE a.state = 'open' AND substr(a.asking, 1, ?) = ? AND {_OWNERS}",
+        (QUESTION_CODE, code),
+    ).fetchall()
+    if not rows:
+        raise NotFound(f"No question that an owner was asked and that still waits has the code {code!r}.")
+    if len(rows) > 1:
+        raise UsageError(f"Several questions have the code {code!r}.", hint="Answer them where they were asked.")
+    asking, turn = rows[0]
+    given = Given(asking, turn, yes)
+    give(db, given, now)
+    return given
 
 
 def standing(db: sqlite3.Connection, address: str | None = None, person: str | None = None) -> list[StandingYes]:

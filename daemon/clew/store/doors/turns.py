@@ -113,6 +113,12 @@ class TurnsDoor(Opened):
         """Those that wait for an answer, the oldest first."""
         return await self._db.read(approvals.open_questions)
 
+    async def answer_question(self, code: str, yes: bool, now: float) -> Given:
+        """Answer a question that an owner was asked, as an owner; its turn goes on. Raises NotFound or UsageError."""
+        given = await self._db.write(approvals.answer, code, yes, now)
+        self._notify(self.arrivals)
+        return given
+
     async def expire_questions(self, now: float) -> list[Given]:
         """Close the questions that nobody answered in time; their turns go on."""
         closed = await self._db.write_if(lambda db: (approvals.any_due(db, now), []), approvals.expire, now)

@@ -86,7 +86,7 @@ class Withdrawn:
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
     """A question that waits. code: by which an answer names it. person: who was asked, at `address`. asked, until: seconds since the
-    epoch."""
+    epoch. question: its words. owners: an owner was asked."""
 
     code: str
     tools: tuple[str, ...]
@@ -94,3 +94,5 @@ class OpenQuestion:
     address: str
     asked: float
     until: float
+    question: str = ""
+    owners: bool = False

@@ -4,6 +4,7 @@ from aiohttp import web
 
 from clew.service import Service
 from clew.web.auth import Door
+from clew.web.console.approvals import Approvals
 from clew.web.console.config import Config
 from clew.web.console.frame import Frame, Place
 from clew.web.console.log import Log
@@ -16,6 +17,7 @@ PLACES = (
     Place("Overview", "/console", Overview),
     Place("Schedule", "/console/schedule", Schedule),
     Place("Notes", "/console/notes", Notes),
+    Place("Approvals", "/console/approvals", Approvals),
     Place("Outbox", "/console/outbox", Outbox),
     Place("Config", "/console/config", Config),
     Place("Log", "/console/log", Log),
