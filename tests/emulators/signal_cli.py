@@ -24,7 +24,7 @@ class SignalCliEmulator:
     """Use as an async context manager.
 
     messages: what was sent, in order, with its `timestamp`. typings: to whom typing was shown. waiting: what nobody has got yet.
-    names: what people call themselves.
+    names: what people call themselves. subscribed: connections that get what comes.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class SignalCliEmulator:
         self.silent = False
         self.port = 0
         self._timestamp = 1_800_000_000_000
-        self._subscribed: set[asyncio.StreamWriter] = set()
+        self.subscribed: set[asyncio.StreamWriter] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
         self._changed = asyncio.Event()
@@ -103,19 +103,20 @@ class SignalCliEmulator:
                 if answer is not None:
                     self._write(writer, {"jsonrpc": "2.0", "id": asked["id"], **answer})
                 if asked["method"] == "subscribeReceive":
-                    self._subscribed.add(writer)
+                    self.subscribed.add(writer)
                     self._deliver()
         except ConnectionError:
             pass
         finally:
-            self._subscribed.discard(writer)
+            self.subscribed.discard(writer)
             self._writers.discard(writer)
             writer.close()
+            self._changed.set()
 
     def _deliver(self) -> None:
-        while self.waiting and self._subscribed:
+        while self.waiting and self.subscribed:
             params = {"subscription": 0, "result": {"account": ACCOUNT, "envelope": self.waiting.popleft()}}
-            for writer in self._subscribed:
+            for writer in self.subscribed:
                 self._write(writer, {"jsonrpc": "2.0", "method": "receive", "params": params})
         self._changed.set()
 

@@ -176,8 +176,9 @@ def payload(message: aiomqtt.Message) -> dict[str, Any]:
 class Disk(Inbox):
     """A host that commits rows and cursor to an SQLite file, and says so."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, public: str = "") -> None:
         super().__init__()
+        self.public = public
         self._db = sqlite3.connect(path)
         self._db.execute("CREATE TABLE IF NOT EXISTS inbox (id TEXT PRIMARY KEY, text TEXT)")
         self._db.execute("CREATE TABLE IF NOT EXISTS cursors (one INTEGER PRIMARY KEY, cursor TEXT)")
