@@ -15,7 +15,7 @@ from clew.context.tokens import estimate
 from clew.errors import NotFound, UsageError
 from clew.messages import Message
 from clew.providers import Provider
-from clew.store import Compaction, Effect, Switch
+from clew.store import Compaction, Effect, Foreseen, Switch
 from clew.store.sqlite import SqliteStore
 
 _NUMBER = re.compile(r"#?[0-9]{1,9}")
@@ -41,11 +41,12 @@ class TakenBack:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Messages that are forgotten, with all that was made of them. whole: they are all of their session."""
+    """Messages that are forgotten, with all that was made of them. whole: they are all of their session. with_them: what goes with them."""
 
     messages: tuple[Message, ...]
     whole: bool
     effect: Effect
+    with_them: Foreseen
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,8 @@ class Threads:
             rows = tuple(row for row in rows if row.id == message.id or (message.turn and row.turn == message.turn))
         if not rows:
             raise NotFound("There is nothing here that could be forgotten.")
-        return Forgotten(rows, message is None, Effect("forget", tuple(row.id for row in rows), zone=zone))
+        ids = tuple(row.id for row in rows)
+        return Forgotten(rows, message is None, Effect("forget", ids, zone=zone), await self._store.foreseen(session, ids))
 
     async def branch(self, session: str, number: str = "", replied_to: str | None = None) -> Switch:
         """A new thread that begins as `session` was at a message: `7`, `#7` or an id, else the one replied to, else the last.

@@ -23,6 +23,8 @@ LANES_EVERY = 1_000
 """Messages after which it is looked again whether a segment of a chat is full."""
 SWEEP_EVERY, UPLOADS_LIVE = 3600.0, 86_400.0
 """Seconds between two looks for files that nobody holds, and for which an upload waits for its message."""
+SLICES = 50
+"""Slices of the search indexes that are cleaned in one look after something was deleted: a few per cent of the writer's time."""
 AT_ONCE = 2
 """Background compactions that run side by side."""
 
@@ -37,8 +39,8 @@ class Due:
 
 class Upkeep:
     """Threads are compacted at their boundaries, questions that nobody answered in time are closed, watched folders are looked at, expired
-    cache entries and files that nobody holds go, the store's log is kept short, common words of long chats get their lanes, gauges are
-    brought up to date.
+    cache entries and files that nobody holds go, what was deleted leaves the indexes' pages, the store's log is kept short, common words
+    of long chats get their lanes, gauges are brought up to date.
 
     due: None in a process that will soon end.
     """
@@ -101,6 +103,9 @@ class Upkeep:
         if self._time.steady() >= self._sweep_from:
             self._sweep_from = self._time.steady() + SWEEP_EVERY
             await self._store.files.sweep(uploads_before=self._time.wall() - UPLOADS_LIVE)
+        for _ in range(SLICES):
+            if not await self._store.clean_some():
+                break
         if self._due is None:
             return
         watch = self._due.watch()

@@ -65,8 +65,10 @@ async def test_a_conversation_that_is_forgotten_is_gone_from_every_path(tmp_path
         item = world.desk.message("x")
         await world.store.join_chat(item, "ada", old, START)
         answer = await world.desk.ask("/forget")
-        assert answer.startswith("This conversation is forgotten (")
-        assert f"clew session delete {old}" in answer
+        assert answer == (
+            "This conversation is forgotten for good: 10 messages, 1 note, 1 entry of the summary and 4 quotations in other conversations."
+            " A new one begins with your next message."
+        )
         assert await world.session() != old
 
         assert SECRET not in await everywhere(world, session=old)
@@ -77,9 +79,9 @@ async def test_a_conversation_that_is_forgotten_is_gone_from_every_path(tmp_path
     database = sqlite3.connect(tmp_path / "clew.db")
     for table, column in (("prompt_state", "recall"), ("prompt_state", "notes"), ("observations", "text"), ("note_changes", "rows")):
         assert not database.execute(f"SELECT 1 FROM {table} WHERE {column} LIKE '%{SECRET}%'").fetchall(), table
-    kept = database.execute(f"SELECT count(*) FROM messages WHERE session = ? AND blocks LIKE '%{SECRET}%'", (old,)).fetchone()[0]
+    rows = database.execute("SELECT seq, blocks FROM messages WHERE session = ? ORDER BY seq", (old,)).fetchall()
     database.close()
-    assert kept >= 2  # the transcript only grows
+    assert rows == [(seq, "[]") for seq in range(1, 11)]  # their places stay, empty
 
 
 @pytest.mark.asyncio
@@ -164,7 +166,7 @@ async def test_in_a_group_everybody_has_their_own_words_forgotten_only(tmp_path:
         for command in ("/forget", "/forget #1"):
             assert "only the owner" in await world.desk.ask(command, "team", sender="bob", direct=False)
         assert len(await world.transcript("team")) == 4
-        assert (await world.desk.ask("/forget #1", "team", sender="ada", direct=False)).startswith("Forgotten: 2 messages")
+        assert (await world.desk.ask("/forget #1", "team", sender="ada", direct=False)).startswith("Forgotten for good: 2 messages")
         assert [row.text for row in await world.transcript("team")] == ["what a day", "ok"]
         await world.desk.ask("the jar?", "team", sender="bob", direct=False)
         assert SECRET not in json.dumps(world.replies[-1])
@@ -189,3 +191,58 @@ async def test_the_chat_page_shows_it_no_more(tmp_path: Path) -> None:
         shown = (await clew.get("/api/v1/chats/local/messages"))[1]["messages"]
         assert SECRET not in json.dumps(shown)
         assert [each["text"] for each in shown if each["role"] == "user"] == ["/forget", "hello"]
+
+
+@pytest.mark.asyncio
+async def test_a_long_conversation_is_forgotten_when_somebody_says_so_twice(tmp_path: Path) -> None:  # P5
+    async with talking(tmp_path) as world:
+        session = await world.seed(*exchanges(11))
+        asked = await world.desk.ask("/forget")
+        assert asked == "This deletes 22 messages for good, and cannot be undone. If you mean it, write /forget yes."
+        assert len(await world.store.transcript(session)) == 22
+        assert (await world.desk.ask("/forget yes")).startswith("This conversation is forgotten for good: 22 messages.")
+        assert await world.store.transcript(session) == ()
+
+
+def bytes_of(folder: Path) -> bytes:
+    """All that lies in a data directory."""
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()).lower()
+
+
+async def cleaned(world: World) -> None:
+    while await world.store.clean_some():
+        pass
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("how", ["conversation", "exchange", "deleted", "private"])
+async def test_what_is_forgotten_leaves_the_files_themselves(tmp_path: Path, how: str) -> None:  # P5, P6
+    async with talking(tmp_path) as world:
+        for number in range(30):
+            await world.desk.ask(f"other talk {number} of sheds", "bob")
+        note = {"entities": [{"name": "jar", "entityType": "thing", "observations": [f"the {SECRET} is in it"]}]}
+        if how == "private":
+            await world.desk.ask("/private on")
+        calls = (("memory_create_entities", note),) if how != "deleted" else ()  # of a deleted session the notes stay
+        world.model.script = calling(*calls, then=f"the {SECRET}, I see")
+        await world.desk.ask(f"my jar of orange jam, the {SECRET}, is in the cellar")
+        world.model.script = quiet
+        for number in range(3):
+            await world.desk.ask(f"talk {number}")
+        await world.desk.ask("/compact")
+        session = await world.session()
+        if how != "private":
+            await world.desk.ask("what of the jar of orange jam?", "ada/work")
+        assert SECRET[:8].encode() in bytes_of(tmp_path)
+        if how == "deleted":
+            await world.desk.ask("/new")
+            await world.store.delete_session(session)
+        else:
+            await world.desk.ask({"conversation": "/forget", "exchange": "/forget #1", "private": "/new"}[how])
+        for number in range(5):
+            await world.desk.ask(f"more talk {number}", "bob")
+        await cleaned(world)
+        assert await world.store.check() == []
+        for row in await world.store.sessions():
+            assert await world.store.verify_session(row.id) == []
+        assert SECRET[:8].encode() not in bytes_of(tmp_path)

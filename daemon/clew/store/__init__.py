@@ -20,7 +20,7 @@ from clew.store.records.people import (
 )
 from clew.store.records.replies import Reply, Settlement
 from clew.store.records.search import Ask, Found, Quote, Recalled, RecalledFor, Scope
-from clew.store.records.sessions import Said, Sent, SessionRow
+from clew.store.records.sessions import Foreseen, Said, Sent, SessionRow
 from clew.store.records.turns import SAFE_ATTEMPTS, Boundary, Claim, Effect, Item, LeaseLost, NewMessage, Outcome, Room, Step, Switch
 from clew.store.records.window import Compaction, Pin, PromptState, Ratios, Reader, ViewRows
 
@@ -38,6 +38,7 @@ __all__ = [
     "Compaction",
     "Decide",
     "Effect",
+    "Foreseen",
     "Found",
     "Given",
     "Identity",

@@ -361,6 +361,7 @@ def _prepare(db: sqlite3.Connection, path: Path, now: float, read_only: bool) ->
     path.chmod(0o600)  # SQLite gives its -wal and -shm files the same mode
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA foreign_keys = ON")
+    db.execute("PRAGMA secure_delete = ON")  # what is deleted leaves the file; Debian's build does it anyway
     db.execute("PRAGMA temp_store = MEMORY")
     db.execute("PRAGMA journal_size_limit = 67108864")
     for number, script in migrations():

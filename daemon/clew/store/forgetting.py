@@ -1,7 +1,7 @@
 """Messages that are to be forgotten: neither a model nor a search comes upon them again, nor upon what was made of them.
 
-The transcript keeps its rows, as taken back. What was derived from them goes for good: summaries' entries, notes and their history, recall
-blocks, the results of tools that quoted them or told of such a note in any thread, and the lines of the chat page.
+Their rows keep their places in the transcript, empty. What was derived from them goes too: summaries' entries, notes and their history,
+recall blocks, the results of tools that quoted them or told of such a note in any thread, files, and the lines of the chat page.
 """
 
 import json
@@ -11,7 +11,7 @@ from datetime import datetime, tzinfo
 
 from clew.context import ledger as ledgers
 from clew.context.forgetting import silent, without
-from clew.store import Compaction, branches, compactions, runs, transcript
+from clew.store import Compaction, Foreseen, branches, cleaning, compactions, runs, transcript
 from clew.store.damage import readable
 from clew.store.files import verbs as files
 from clew.store.notes import Where, scopes
@@ -47,7 +47,10 @@ def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo,
     files.forget(db, listed)
     _leave_prompts(db, set(ids), {scope for scope, _ in facts})
     db.execute(f"DELETE FROM timeline WHERE inbox IN (SELECT id FROM inbox WHERE turn IN {_IN})", (turns,))
-    db.execute(f"UPDATE inbox SET text = '' WHERE turn IN {_IN}", (turns,))
+    transcript.blank(db, (*ids, *told))
+    _leave_turns(db, turns)
+    db.execute(f"DELETE FROM edits WHERE message IN {_IN}", (listed,))
+    cleaning.ask(db)
     db.execute(f"DELETE FROM outbox WHERE turn IN {_IN} AND state IN ('sent', 'dead', 'unknown')", (turns,))
     for branch in branched:
         leave_summaries(db, branch, set(ids), first, zone, known)
@@ -55,6 +58,53 @@ def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo,
         leave_summaries(db, session, set(ids), first, zone, known)
     else:
         _end(db, session)
+
+
+def foreseen(db: sqlite3.Connection, session: str, ids: Sequence[str]) -> Foreseen:
+    """What goes with these messages of a session."""
+    listed = json.dumps(ids)
+
+    def count(sql: str) -> int:
+        return int(db.execute(f"SELECT count(*) FROM {sql} IN {_IN}", (listed,)).fetchone()[0])
+
+    newest = compactions.tip(db, session)
+    held = set(ids)
+    try:
+        entries = sum(bool(held.intersection(entry.sources)) for entry in ledgers.from_json(newest.ledger)) if newest else 0
+    except ValueError:
+        entries = 0
+    return Foreseen(
+        messages=len(ids),
+        files=count("attachments WHERE hash != '' AND message"),
+        notes=count("observations WHERE source") + count("relations WHERE source"),
+        entries=entries,
+        quotes=len(quoting(db, ids)),
+        copies=sum(map(len, branches.copies(db, ids).values())),
+    )
+
+
+def _leave_turns(db: sqlite3.Connection, turns: str) -> None:
+    """Take the words of these turns out of what is written down beside their messages."""
+    said = f"SELECT id FROM inbox WHERE turn IN {_IN}"
+    db.execute(f"UPDATE inbox SET text = '', context = '{{}}', sender_name = '' WHERE id IN ({said})", (turns,))
+    edits = "UPDATE inbox SET text = '' WHERE edits IN (SELECT external_id FROM inbox WHERE id IN ({}))"
+    db.execute(edits.format(said), (turns,))
+    db.execute(f"UPDATE tool_calls SET arguments = '{{}}' WHERE turn IN {_IN}", (turns,))
+    db.execute(f"UPDATE approvals SET question = '', arguments = '{{}}' WHERE turn IN {_IN}", (turns,))
+    db.execute(f"DELETE FROM recalled WHERE turn IN {_IN}", (turns,))
+
+
+def unquote(db: sqlite3.Connection, ids: Sequence[str]) -> None:
+    """Messages are about to be deleted: what quotes them elsewhere goes too, as of when it was written."""
+    told = quoting(db, ids)
+    db.execute(
+        f"INSERT INTO retractions (message, reason, at) SELECT id, 'deleted', at FROM messages WHERE id IN {_IN}"
+        " ON CONFLICT (message) DO UPDATE SET reason = 'deleted', shown = 0",
+        (json.dumps(told),),
+    )
+    transcript.blank(db, told)
+    db.execute(f"DELETE FROM recalled WHERE message IN {_IN}", (json.dumps(ids),))
+    _leave_prompts(db, set(ids), set())
 
 
 def _first(db: sqlite3.Connection, session: str, listed: str) -> int:

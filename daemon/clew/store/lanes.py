@@ -82,6 +82,14 @@ def forget(db: sqlite3.Connection, session: str) -> None:
     )
 
 
+def forget_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Take away the lanes of the segments that hold one of these messages, whose words are about to go."""
+    db.execute(
+        "DELETE FROM lanes WHERE segment IN (SELECT place >> ? FROM json_each(?) JOIN places ON message = value)",
+        (SEGMENT_BITS, json.dumps(numbers)),
+    )
+
+
 def lanes(words: Iterable[tuple[int, Collection[str]]]) -> dict[str, bytes]:
     """The deflated lanes of a segment, given the words at its places."""
     where = defaultdict[str, list[int]](list)

@@ -9,7 +9,7 @@ from typing import Any
 from clew.context.consent import QUESTION_CODE
 from clew.errors import NotFound, UsageError
 from clew.messages import blocks_to_json, readable_blocks
-from clew.store import Said, Sent, SessionRow, accept, branches, compactions, transcript, turns
+from clew.store import Said, Sent, SessionRow, accept, branches, cleaning, compactions, forgetting, transcript, turns
 from clew.store.damage import readable
 from clew.store.imports import FORMAT
 from clew.transport import Inbound
@@ -171,13 +171,15 @@ def delete(db: sqlite3.Connection, session: str) -> int:
     if running:
         raise UsageError(f"A turn of session {session} is running.", hint="Wait for its reply, or write /stop in its chat, then try again.")
     db.execute("UPDATE inbox SET text = '' WHERE message IN (SELECT id FROM messages WHERE session = ?)", (session,))
+    forgetting.unquote(db, [row[0] for row in db.execute("SELECT id FROM messages WHERE session = ?", (session,))])
+    cleaning.ask(db)
     gone = transcript.forget(db, session)
     for (run,) in db.execute("SELECT id FROM sessions WHERE parent = ? AND run", (session,)).fetchall():
         gone += delete(db, run)
     db.execute("DELETE FROM outbox WHERE session = ? AND state != 'sending'", (session,))
     turns_of = "SELECT id FROM inbox WHERE turn IN (SELECT id FROM turns WHERE session = ?)"
     db.execute(f"DELETE FROM timeline WHERE inbox IN ({turns_of})", (session,))
-    db.execute(f"UPDATE inbox SET text = '' WHERE id IN ({turns_of})", (session,))
+    db.execute(f"UPDATE inbox SET text = '', context = '{{}}', sender_name = '' WHERE id IN ({turns_of})", (session,))
     db.execute("UPDATE chats SET session = NULL WHERE session = ?", (session,))
     db.execute("DELETE FROM meta WHERE key = ?", (f"repaired/{session}",))
     db.execute("DELETE FROM sessions WHERE id = ?", (session,))

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -152,6 +153,38 @@ def forget(db: sqlite3.Connection, session: str) -> int:
         )
     db.execute(_FOLLOWED)
     return len(rows)
+
+
+def blank(db: sqlite3.Connection, ids: Iterable[str], *, nameless: bool = False) -> int:
+    """Take the words of messages that were forgotten out of their rows and of the index, for good. nameless: who said them too. Returns
+    how many there were."""
+    rows = db.execute(
+        f"SELECT number, {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND (blocks != '[]' OR (? AND sender != ''))",
+        (json.dumps(tuple(ids)), nameless),
+    ).fetchall()
+    built = built_beside(db)
+    lanes.forget_rows(db, [number for number, *_ in rows])
+    for number, *row in rows:
+        found = message(row)
+        empty = replace(found, blocks=(), sender="" if nameless else found.sender, sender_name="")
+        for into in ("", BESIDE) if number <= built else ("",):
+            _reindex(db, number, found, empty, into)
+        db.execute(
+            "UPDATE messages SET blocks = '[]', metadata = '{}', sender_name = '', sender = ? WHERE number = ?", (empty.sender, number)
+        )
+    for into in ("", BESIDE) if built and rows else ("",) if rows else ():
+        db.execute(f"DELETE FROM {into}document_frequency WHERE messages <= 0")
+    return len(rows)
+
+
+def _reindex(db: sqlite3.Connection, number: int, before: Message, after: Message, into: str) -> None:
+    """Let a message have other words in the index, in the same place."""
+    place = db.execute(f"SELECT place FROM {into}places WHERE message = ?", (number,)).fetchone()[0]
+    name, old, new = f"{into}messages_fts", _columns(db, before), _columns(db, after)
+    db.execute(f"INSERT INTO {name} ({name}, rowid, text, day, speaker) VALUES ('delete', ?, ?, ?, ?)", (place, *old))
+    db.execute(f"INSERT INTO {name} (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place, *new))
+    _count(db, old, -1, into)
+    _count(db, new, 1, into)
 
 
 def built_beside(db: sqlite3.Connection) -> int:

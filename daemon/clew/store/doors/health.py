@@ -4,7 +4,7 @@ import asyncio
 import shutil
 
 from clew.errors import StoreError
-from clew.store import health, rebuilding
+from clew.store import cleaning, health, rebuilding
 from clew.store.doors.opened import Opened
 
 LONGEST_LOG = 16 * 2**20
@@ -53,6 +53,15 @@ class HealthDoor(Opened):
 
     def _size(self) -> int:
         return self._path.stat().st_size
+
+    async def clean_some(self) -> bool:
+        """Let what was deleted leave some more pages of the search indexes, and in the end the log. False: nothing is left to do."""
+        if not await self._db.read(cleaning.waits):
+            return False
+        if await self._db.write_relaxed(cleaning.step):
+            return True
+        await self._db.checkpoint()
+        return False
 
     async def failing(self) -> StoreError:
         """Wait until a write fails for a reason that lies outside of it, such as a full disk. Returns the reason."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from clew.messages import Message
-from clew.store import Said, SessionRow, branches, imports, private, proof, sessions, transcript
+from clew.store import Foreseen, Said, SessionRow, branches, forgetting, imports, private, proof, sessions, transcript
 from clew.store.doors.opened import Opened
 from clew.transport import Inbound
 
@@ -85,7 +85,13 @@ class SessionsDoor(Opened):
             raise
         return session.id
 
+    async def foreseen(self, session: str, ids: Sequence[str]) -> Foreseen:
+        """What goes with messages of a session when they are forgotten."""
+        return await self._db.read(forgetting.foreseen, session, ids)
+
     async def delete_session(self, session: str) -> int:
+        """Delete a session for good, and what quotes it elsewhere. Returns how many messages it had. Raises UsageError while a turn of it
+        runs."""
         self._windows.forget(session)  # before: whoever waits for the commit may be cancelled
         gone = await self._db.write(sessions.delete, session)
         await self.files.sweep()

@@ -19,6 +19,19 @@ class SessionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Foreseen:
+    """What goes with messages that are forgotten. entries: of the summary that stands. quotes: results of tools that quote them in other
+    threads. copies: of them in branches."""
+
+    messages: int
+    files: int = 0
+    notes: int = 0
+    entries: int = 0
+    quotes: int = 0
+    copies: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """A file in a timeline. mime: what it is, by its bytes once they were looked at. size: bytes."""
 
