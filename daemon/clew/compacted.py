@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, tzinfo
+from difflib import unified_diff
 from functools import lru_cache
 from typing import Any
 
@@ -197,6 +198,41 @@ def entry_line(change: Mapping[str, Any], most: int) -> str:
     before = f" (was: {short(change['before'], most)})" if change.get("before") else ""
     why = f" (because {short(change['why'], most)})" if change.get("why") else ""
     return f"{str(change.get('kind', '')).replace('_', ' ')}: {short(str(change.get('text', '')), most)}{before}{why}"
+
+
+def preview_words(demoted: int, kept: int, tokens_before: int, tokens_after: int, call_tokens: Sequence[int], cost: float | None) -> str:
+    """What a compaction would do: the fields of a `Preview`."""
+    lines = [
+        f"{demoted} messages would become a summary, {kept} would stay as they are.",
+        f"The window would hold about {tokens_after:,} tokens instead of {tokens_before:,}.",
+        f"The call would read about {call_tokens[0]:,} tokens and write at most {call_tokens[1]:,}.",
+        *([f"The call would cost about ${cost:.4f}."] if cost is not None else []),
+    ]
+    return "\n".join(lines)
+
+
+def outcome_words(state: str, messages: int, covered: int, error: str) -> str:
+    """What a compaction that somebody asked for came to: the fields of an `Outcome`."""
+    if state == "nothing":
+        return "There is nothing to compact: only the newest messages are in the window, and they stay as they are."
+    if state == "done":
+        return f"{_messages(covered)} became a summary; the window holds {_messages(messages)} now."
+    return f"the session was not compacted ({state}): {error or 'another compaction was faster'}"
+
+
+def undone_words(identifier: str, kind: str, covered: int) -> str:
+    """What came back when a compaction was undone."""
+    back = f"{_messages(covered)} came back from the summary" if kind == "summary" else "what it shortened is whole"
+    return f"compaction {identifier} is undone: {back}"
+
+
+def _messages(count: int) -> str:
+    return f"{count:,} message{'' if count == 1 else 's'}"
+
+
+def difference(before: str, after: str, names: tuple[str, str], context: int = 1) -> list[str]:
+    """How a summary differs from the one before it: a unified diff with so many lines of context, empty where it does not."""
+    return list(unified_diff(before.splitlines(), after.splitlines(), *names, n=context, lineterm=""))
 
 
 def short(text: str, most: int) -> str:

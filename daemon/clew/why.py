@@ -1,6 +1,6 @@
 """What recall gave a turn, and why, in words for people."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, tzinfo
 
 from clew.compacted import short
@@ -40,9 +40,25 @@ def _lines(given: RecalledFor, asked: str, zone: tzinfo) -> Iterator[str]:
 def _line(quote: Quote, at: float, zone: tzinfo) -> str:
     message = quote.message
     when = f"{datetime.fromtimestamp(message.at, zone):%Y-%m-%d %H:%M} ({age(at - message.at)})"
+    said = short(redact(message.text), QUOTED)
+    return f"{when} {message.speaker} in {message.chat}: {said} [{message.id}; {reason(quote)}]"
+
+
+def reason(quote: Quote) -> str:
+    """Why an excerpt was considered: its terms and its score."""
     terms = ", ".join(quote.why[:MOST_TERMS]) + ", …" * (len(quote.why) > MOST_TERMS)
-    found = f"by {terms}, score {quote.score:.2f}" if terms else f"score {quote.score:.2f}" if quote.score else "it stood there already"
-    return f"{when} {message.speaker} in {message.chat}: {short(redact(message.text), QUOTED)} [{message.id}; {found}]"
+    return f"by {terms}, score {quote.score:.2f}" if terms else f"score {quote.score:.2f}" if quote.score else "it stood there already"
+
+
+def snippet(text: str, why: Sequence[str], most: int) -> str:
+    """`text` as one line of about `most` characters around the first of the terms by which it was found."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    low = line.casefold()
+    first = min((at for word in why if (at := low.find(word.casefold())) >= 0), default=0)
+    start = max(0, min(first - most // 4, len(line) - most))
+    return ("…" if start else "") + line[start : start + most] + ("…" if start + most < len(line) else "")
 
 
 def age(seconds: float) -> str:

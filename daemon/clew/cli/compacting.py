@@ -1,6 +1,5 @@
 """`clew session compact` and its kin: what was compacted, undone, written anew, pinned."""
 
-import difflib
 import json
 from collections.abc import Iterator
 from datetime import tzinfo
@@ -15,7 +14,7 @@ from clew.cli.options import asynchronous, config_option, json_option, local, se
 from clew.cli.output import WIDEST_COLUMN, harmless, nothing, plural, print_json, print_table
 from clew.cli.reading import reading
 from clew.cli.transcript import summary_values
-from clew.compacted import Told, entry_line, short, told
+from clew.compacted import Told, difference, entry_line, outcome_words, preview_words, short, told, undone_words
 from clew.config import Config
 from clew.errors import ClewError, NotFound
 from clew.store import Compaction
@@ -44,33 +43,17 @@ async def compact(session: str, preview: bool, focus: str | None, path: Path | N
     if as_json:
         print_json(answer)
     elif preview:
-        click.echo(_PREVIEW.format(**answer))
-        if answer["cost"] is not None:
-            click.echo("The call would cost about ${:.4f}.".format(answer["cost"]))
+        click.echo(preview_words(**answer))
     if not preview:
         _tell_outcome(answer, quiet=as_json)
 
 
-_PREVIEW = (
-    "{demoted} messages would become a summary, {kept} would stay as they are.\n"
-    "The window would hold about {tokens_after:,} tokens instead of {tokens_before:,}.\n"
-    "The call would read about {call_tokens[0]:,} tokens and write at most {call_tokens[1]:,}."
-)
-
-
 def _tell_outcome(outcome: dict[str, Any], *, quiet: bool) -> None:
     """Raises ClewError where the compaction came to nothing good."""
-    state = outcome["state"]
-    if state not in ("done", "nothing"):
-        raise ClewError(f"the session was not compacted ({state}): {outcome['error'] or 'another compaction was faster'}")
-    if quiet:
-        return
-    if state == "nothing":
-        click.echo("There is nothing to compact: only the newest messages are in the window, and they stay as they are.")
-    else:
-        click.echo(
-            f"{plural(outcome['covered'], 'message')} became a summary; the window holds {plural(outcome['messages'], 'message')} now."
-        )
+    if outcome["state"] not in ("done", "nothing"):
+        raise ClewError(outcome_words(**outcome))
+    if not quiet:
+        click.echo(outcome_words(**outcome))
 
 
 @click.command()
@@ -128,7 +111,7 @@ def _show(done: list[Compaction], number: int, where: tzinfo | None, *, diff: bo
     if number > len(done):
         raise NotFound(f"There is no compaction {number}; there are {len(done)}.")
     each = done[number - 1]
-    changes = list(_diff(done, number)) if diff else []
+    changes = _diff(done, number) if diff else []
     if as_json:
         print_json({"number": number, **_values(each), **({"diff": changes} if diff else {})})
         return
@@ -145,12 +128,12 @@ def _wished(report: Told) -> Iterator[str]:
             yield f"{name}: {short(harmless(text), WHOLE)}"
 
 
-def _diff(done: list[Compaction], number: int) -> Iterator[str]:
+def _diff(done: list[Compaction], number: int) -> list[str]:
     """How a summary differs from its parent's, as a unified diff."""
     each = done[number - 1]
     before = next(((at, other.text) for at, other in enumerate(done, 1) if other.id == each.parent), (0, ""))
-    old, new = harmless(before[1]).splitlines(), harmless(each.text).splitlines()
-    return difflib.unified_diff(old, new, f"compaction {before[0] or '(none)'}", f"compaction {number}", n=1, lineterm="")
+    names = (f"compaction {before[0] or '(none)'}", f"compaction {number}")
+    return difference(harmless(before[1]), harmless(each.text), names)
 
 
 def _described(each: Compaction, number: int, total: int, where: tzinfo | None) -> Iterator[str]:
@@ -190,12 +173,7 @@ async def undo_compaction(session: str, path: Path | None, as_json: bool) -> Non
     if as_json:
         print_json(answer)
         return
-    what = (
-        f"{plural(answer['covered'], 'message')} came back from the summary"
-        if answer["kind"] == "summary"
-        else "what it shortened is whole"
-    )
-    click.echo(f"compaction {answer['id']} is undone: {what}")
+    click.echo(undone_words(answer["id"], answer["kind"], answer["covered"]))
 
 
 @click.command()

@@ -21,6 +21,7 @@ from clew.cli.reading import known_meaning, reading
 from clew.cli.transcript import as_values, rendered, summary_values
 from clew.errors import ClewError, NotFound, UsageError
 from clew.store import Compaction
+from clew.why import snippet
 
 LONGEST_EXPORT = 256 * 2**20
 """Bytes of a file that is imported."""
@@ -127,19 +128,9 @@ async def search(
     for each in () if as_json else found:
         hit = each.candidate
         click.echo(f"{hit.session} #{hit.seq} {local(hit.at, zone(config)):%Y-%m-%d %H:%M} {harmless(hit.chat)} {harmless(hit.speaker)}")
-        click.echo(f"    {_snippet(hit.text, each.why)}")
+        click.echo(f"    {snippet(harmless(hit.text), each.why, SNIPPET)}")
     if not found:
         raise NotFound(f"Nothing was found for {query!r}.")
-
-
-def _snippet(text: str, why: tuple[str, ...]) -> str:
-    line = " ".join(harmless(text).split())
-    if len(line) <= SNIPPET:
-        return line
-    low = line.casefold()
-    first = min((at for word in why if (at := low.find(word.casefold())) >= 0), default=0)
-    start = max(0, min(first - SNIPPET // 4, len(line) - SNIPPET))
-    return ("…" if start else "") + line[start : start + SNIPPET] + ("…" if start + SNIPPET < len(line) else "")
 
 
 @session.command()

@@ -56,6 +56,8 @@ _SECTIONS: tuple[tuple[str, frozenset[str]], ...] = (
     ("Next steps", frozenset({"next_step"})),
     ("In short", frozenset({"narrative"})),
 )
+SECTIONS = tuple(title for title, _ in _SECTIONS)
+"""The headings, in their order."""
 _PLACE = {kind: title for title, kinds in _SECTIONS for kind in kinds}
 _NAME_MARKS = re.compile(r"[\s|#:]+")
 _LONGEST_NAME = 40

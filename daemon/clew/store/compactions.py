@@ -56,6 +56,30 @@ def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
     return [_compaction(row) for row in rows]
 
 
+def stood(db: sqlite3.Connection, session: str, at: float) -> Compaction | None:
+    """The newest compaction that stood at a time (seconds since the epoch)."""
+    row = db.execute(
+        f"SELECT {_COLUMNS} FROM compactions WHERE session = ? AND created <= ? AND coalesce(undone_at, 9e18) > ? AND {READABLE}"
+        " ORDER BY rowid DESC LIMIT 1",
+        (session, at, at),
+    ).fetchone()
+    return _compaction(row) if row else None
+
+
+def failing(db: sqlite3.Connection, session: str | None, limit: int) -> list[tuple[str, int, str]]:
+    """(session, compactions that failed in a row, the last one's error) of those, or of one, where some did; those with the most first."""
+    return db.execute(
+        "SELECT session, failures, last_error FROM compaction_state WHERE failures > 0 AND (? IS NULL OR session = ?)"
+        " ORDER BY failures DESC, session LIMIT ?",
+        (session, session, limit),
+    ).fetchall()
+
+
+def one(db: sqlite3.Connection, identifier: str) -> Compaction:
+    """The compaction with this id, which is there."""
+    return _compaction(db.execute(f"SELECT {_COLUMNS} FROM compactions WHERE id = ?", (identifier,)).fetchone())
+
+
 def view(db: sqlite3.Connection, session: str, known: Sequence[Message] = ()) -> ViewRows:
     """All rows of a session's view, from one snapshot. known: messages of it that are not read again, see `transcript.behind`."""
     forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run", (session,)).fetchone()

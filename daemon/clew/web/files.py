@@ -57,13 +57,7 @@ class Files:
         path = self._service.store.files.folder.place(kept.hash) if kept else None
         if kept is None or path is None or not await asyncio.to_thread(path.is_file):
             raise Problem(404, "There is no such file in this chat.")
-        mime = await asyncio.to_thread(lambda: sniffed(_beginning(path)).mime)
-        shown = mime in IMAGES
-        headers = {
-            "Content-Type": mime if shown else UNKNOWN,
-            "Content-Disposition": f"{'inline' if shown else 'attachment'}; filename*=UTF-8''{quote(kept.name, safe='')}",
-        }
-        return web.FileResponse(path, headers=headers)
+        return await given(path, kept.name)
 
     def _place(self, request: web.Request) -> Address:
         """The chat that is asked about."""
@@ -73,6 +67,17 @@ class Files:
         if not caller.owner:
             raise Problem(403, "Only clew's own user may use the chat page.")
         return Address("web", chat_id(request.query.get("chat") or "local"))
+
+
+async def given(path: Path, name: str) -> web.FileResponse:
+    """A stored file as it is given to a browser: images are shown, everything else is saved, whatever it says that it is."""
+    mime = await asyncio.to_thread(lambda: sniffed(_beginning(path)).mime)
+    shown = mime in IMAGES
+    headers = {
+        "Content-Type": mime if shown else UNKNOWN,
+        "Content-Disposition": f"{'inline' if shown else 'attachment'}; filename*=UTF-8''{quote(name, safe='', errors='replace')}",
+    }
+    return web.FileResponse(path, headers=headers)
 
 
 async def _pieces(request: web.Request) -> AsyncIterator[bytes]:

@@ -1,5 +1,6 @@
 """Over the API: finding what was said, and what was recalled for a turn."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -7,6 +8,7 @@ from zoneinfo import ZoneInfo
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from clew import recall
+from clew.context.ranking import Scored
 from clew.errors import NotFound
 from clew.service import Service
 from clew.web.openapi import Call, Endpoint
@@ -32,6 +34,15 @@ class RecalledQuery(_Model):
     """message: a message of the turn, by its id, the beginning of it, or `#7`; without it the newest turn is meant."""
 
     message: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+
+
+async def found(service: Service, asked: SearchQuery) -> Sequence[Scored]:
+    """What answers a query, the best first: what `clew session search` finds. Raises NotFound or UsageError for a scope of nobody."""
+    whose = await recall.whose_words(service.store, person=asked.person, chat=asked.chat, session=asked.session)
+    if asked.person is not None and not whose.scope.chats:
+        await known(service.config, service.store, asked.person)
+    today = datetime.fromtimestamp(service.time.wall(), ZoneInfo(whose.zone or service.zone)).date()
+    return await recall.search(service.store, whose.scope, asked.query, limit=asked.limit, today=today, meaning=service.meaning)
 
 
 class FoundMessages(BaseModel):
@@ -62,14 +73,9 @@ class Search:
         )
 
     async def search(self, call: Call) -> Any:
-        asked: SearchQuery = call.query
-        whose = await recall.whose_words(self._store, person=asked.person, chat=asked.chat, session=asked.session)
-        if asked.person is not None and not whose.scope.chats:
-            await known(self._service.config, self._store, asked.person)
-        today = datetime.fromtimestamp(self._service.time.wall(), ZoneInfo(whose.zone or self._service.zone)).date()
-        meaning = self._service.meaning
-        found = await recall.search(self._store, whose.scope, asked.query, limit=asked.limit, today=today, meaning=meaning)
-        return {"messages": [plain(each.candidate) | {"score": each.score, "why": each.why} for each in found]}
+        return {
+            "messages": [plain(each.candidate) | {"score": each.score, "why": each.why} for each in await found(self._service, call.query)]
+        }
 
     async def recalled(self, call: Call) -> Any:
         session = await self._store.find_session(call.path["id"])

@@ -12,9 +12,13 @@ from clew.web.console.notes import Notes
 from clew.web.console.outbox import Outbox
 from clew.web.console.overview import Overview
 from clew.web.console.schedule import Schedule
+from clew.web.console.search import Search
+from clew.web.console.threads import Threads
 
 PLACES = (
     Place("Overview", "/console", Overview),
+    Place("Threads", "/console/threads", Threads),
+    Place("Search", "/console/search", Search),
     Place("Schedule", "/console/schedule", Schedule),
     Place("Notes", "/console/notes", Notes),
     Place("Approvals", "/console/approvals", Approvals),

@@ -25,7 +25,7 @@ FORM = "application/x-www-form-urlencoded"
 FORM_FIELDS = 8
 
 Model = TypeVar("Model", bound=BaseModel)
-Draw = Callable[[web.Request, Caller], Awaitable[web.Response]]
+Draw = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
 
 
 class Page(Protocol):
@@ -97,14 +97,14 @@ class Frame:
     def post(self, app: web.Application, path: str, act: Draw) -> None:
         """Serve a form that changes something, for the owner alone and from a page of the console alone."""
 
-        async def own(request: web.Request, caller: Caller) -> web.Response:
+        async def own(request: web.Request, caller: Caller) -> web.StreamResponse:
             from_own_page(request)
             return await act(request, caller)
 
         app.router.add_post(path, self._guarded(own))
 
-    def _guarded(self, draw: Draw) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def handle(request: web.Request) -> web.Response:
+    def _guarded(self, draw: Draw) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
             try:
                 return await draw(request, self._door.owner(request))
             except (Problem, ClewError) as error:
@@ -114,7 +114,10 @@ class Frame:
         return handle
 
     async def drawn(self, request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:
-        """The page `template`, or only the part of it that htmx asks for: the block with the name of the element that it is put into."""
+        """The page `template`, or only the part of it that htmx asks for: the block with the name of the element that it is put into.
+
+        values: of the template, which also knows `zone`, `path` and `part`, the block that is drawn alone or "".
+        """
         values |= {"zone": self.service.zone, "places": self._places, "here": self._here(request.path), "path": request.path}
         target = request.headers.get("HX-Target", "") if request.headers.get("HX-Request") == "true" else ""
         text = await asyncio.to_thread(self._render, template, target, values)
@@ -124,8 +127,8 @@ class Frame:
     def _render(self, name: str, part: str, values: dict[str, Any]) -> str:
         template = self._templates.get_template(name)
         if part in template.blocks:
-            return "".join(template.blocks[part](template.new_context(values)))
-        return template.render(values)
+            return "".join(template.blocks[part](template.new_context(values | {"part": part})))
+        return template.render(values, part="")
 
     def _here(self, path: str) -> Place | None:
         return max((each for each in self._places if each.holds(path)), key=lambda each: len(each.path), default=None)
