@@ -14,11 +14,14 @@ import pytest
 import pytest_asyncio
 
 from clew.booking import booked
-from clew.store import JobEffect
+from clew.store import JobEffect, Reply, Settlement
+from clew.transport import Address, Part
 from clew.web.app import HEADERS
 from clew.web.console.schedule import HISTORY, JOB_PAGE, JOBS
 from clew.web.wire import BODY_BYTES
-from tests.integration.web_harness import Clew, Tab, running, settings
+from tests.emulators.openai import OpenAIEmulator
+from tests.emulators.server import Fault
+from tests.integration.web_harness import DEADLINE_S, Clew, Tab, running, settings
 
 TOKEN = "a-long-enough-token"
 JOB = {"name": "water", "cron": "30 2 * * 1-5", "timezone": "Europe/Berlin", "prompt": "Does it rain?", "deliver_to": "web:local"}
@@ -309,3 +312,42 @@ async def test_every_page_is_guarded_by_its_headers_and_goes_with_the_chat_page(
             assert response.headers["Cache-Control"] == "no-store"
     async with running(settings(tmp_path / "off", transports={"web": {"enabled": False}})) as off:
         assert (await off.get("/console"))[0] == 404
+
+
+@pytest.mark.asyncio
+async def test_the_overview_names_what_failed_and_leads_there(tmp_path: Path) -> None:  # P25
+    def refuse(body: object) -> Fault:
+        return Fault(400, "invalid_request_error", f"no {HOSTILE} for {TOKEN}")
+
+    async with OpenAIEmulator(script=refuse) as model:
+        config = settings(tmp_path / "f", base_url=model.base_url, schedule=[JOB], http={"port": 0, "token": TOKEN})
+        async with running(config) as clew:
+            login = {"Authorization": f"Bearer {TOKEN}"}
+            assert "No turn, reply, job or compaction failed" in (await seen(clew, "/console", headers=login))[1]
+            store = clew.service.store
+            async with Tab.open(clew, headers=login) as tab:
+                await tab.say("one", "hello")
+                await tab.until("message", role="assistant")
+            await press(clew, "water", "run", OWN | login)
+            async with asyncio.timeout(DEADLINE_S):
+                while (await store.job_history("water", 1))[0]["outcome"] != "failed":
+                    await store.changed(store.version, 1.0)
+            session = await store.current_session("web:local")
+            assert session is not None
+            await store.compaction_failed(session, HOSTILE, [])
+            await store.say(Reply(Address("nowhere", "x"), "hello", (Part("hello"),)), 1.0)
+            delivery, _ = await store.claim_delivery("me", "nowhere", 2.0)
+            assert delivery is not None
+            await store.settle(delivery, Settlement("dead", reason=f"refused {HOSTILE}"), 3.0)
+            _, page = await seen(clew, "/console", headers=login)
+            errors = page[page.index('aria-labelledby="errors"') : page.index('aria-labelledby="index"')]
+            kinds = re.findall(r'<a href="/console[^"]+">(Compaction|Job|Reply|Turn)</a>', errors)
+            assert sorted(set(kinds)) == ["Compaction", "Job", "Reply", "Turn"]
+            assert kinds[-1] == "Reply"
+            assert "<img" not in errors
+            assert TOKEN not in errors
+            assert f"dead: refused {HOSTILE}" in unescape(errors)
+            turn = re.findall(r'href="(/console/threads/turn[^"]+)"', errors)[0]
+            _, page = await seen(clew, turn, headers=login)
+            assert ">failed<" in page
+            assert TOKEN not in page

@@ -3,7 +3,7 @@
 from clew.store.records.approvals import Answered, Asked, Given, OpenQuestion, Question, StandingYes, Withdrawn
 from clew.store.records.calls import CacheEntry, ModelCall, ToolState
 from clew.store.records.jobs import Job, JobEffect
-from clew.store.records.pages import CompactionRow, Filed, Line, Lines, Listed
+from clew.store.records.pages import CompactionRow, Filed, Line, Lines, Listed, Trouble
 from clew.store.records.past import AskedRow, Past, Sight, ToolRow, TurnRow
 from clew.store.records.people import (
     AccessEffect,
@@ -87,6 +87,7 @@ __all__ = [
     "Switch",
     "ToolRow",
     "ToolState",
+    "Trouble",
     "TurnRow",
     "Verdict",
     "ViewRows",

@@ -1,6 +1,20 @@
 """What people page through."""
 
-from clew.store import Compaction, CompactionRow, Filed, Lines, Listed, Past, PromptState, Sight, compactions, pages, past
+from clew.store import (
+    Compaction,
+    CompactionRow,
+    Filed,
+    Lines,
+    Listed,
+    Past,
+    PromptState,
+    Sight,
+    Trouble,
+    compactions,
+    pages,
+    past,
+    troubles,
+)
 from clew.store.doors.opened import Opened
 
 
@@ -54,3 +68,7 @@ class PagesDoor(Opened):
     async def prompt_state(self, session: str) -> PromptState:
         """What stands in a session's prompt between turns."""
         return await self._db.read(compactions.prompt_state, session)
+
+    async def troubles(self, limit: int) -> list[Trouble]:
+        """What went wrong lately, the newest first: turns, replies, and jobs by their newest run."""
+        return await self._db.read(troubles.newest, limit)

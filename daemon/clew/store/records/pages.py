@@ -1,6 +1,7 @@
 """Sessions, transcripts and compactions as people page through them."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from clew.messages import Message
 from clew.store.records.sessions import SessionRow
@@ -71,3 +72,15 @@ class CompactionRow:
     created: float
     undone_at: float | None
     tokens: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that went wrong. at: seconds since the epoch. where: an address, or a job. session, turn: empty where there is none."""
+
+    kind: Literal["turn", "reply", "job"]
+    at: float
+    where: str
+    session: str
+    turn: str
+    error: str

@@ -7,6 +7,11 @@ from aiohttp import web
 from clew.web.auth import Caller
 from clew.web.console.frame import Frame
 
+TROUBLES = 8
+"""Errors that are named, the newest."""
+LONGEST = 300
+"""Characters of each."""
+
 
 class Overview:
     def __init__(self, frame: Frame) -> None:
@@ -17,5 +22,14 @@ class Overview:
 
     async def overview(self, request: web.Request, caller: Caller) -> web.Response:
         status: dict[str, Any] = await self._frame.service.status()
-        rebuilding = await self._frame.store.rebuilding()
-        return await self._frame.drawn(request, "overview.html", clew=status, now=self._frame.now, rebuilding=rebuilding)
+        store = self._frame.store
+        return await self._frame.drawn(
+            request,
+            "overview.html",
+            clew=status,
+            now=self._frame.now,
+            rebuilding=await store.rebuilding(),
+            troubles=await store.troubles(TROUBLES),
+            failing=await store.failing_compactions(limit=TROUBLES),
+            most=LONGEST,
+        )

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
+from clew.commands.remembering import told
 from clew.errors import NotFound
 from clew.messages import Message
 from clew.store import Compaction, CompactionRow, Filed, Line, Listed
@@ -32,6 +33,8 @@ SHOWN = 4_000
 """Characters of a text in a transcript; a page of its own has the rest."""
 LONGEST = 2**20
 """Characters of a text on its own page. All of it is in the export."""
+FORESEEN = 2_000
+"""Messages of a thread for which all that goes with them is counted beforehand."""
 
 Identifier = Annotated[str, Field(min_length=1, max_length=64)]
 _Seq = Annotated[int, Field(ge=0, lt=2**62)]
@@ -207,7 +210,12 @@ class Threads:
         return await self._frame.drawn(request, "verify.html", listed=listed, problems=problems)
 
     async def ask_delete(self, request: web.Request, caller: Caller) -> web.Response:
-        return await self._frame.drawn(request, "delete.html", listed=await self._listed(checked(SessionQuery, request.query).id))
+        listed = await self._listed(checked(SessionQuery, request.query).id)
+        goes = f"{listed.row.messages:,} messages"
+        if listed.row.messages <= FORESEEN:
+            rows = await self._store.transcript(listed.row.id)
+            goes = told(await self._store.foreseen(listed.row.id, [row.id for row in rows])) if rows else "nothing that is not deleted"
+        return await self._frame.drawn(request, "delete.html", listed=listed, goes=goes)
 
     async def delete(self, request: web.Request, caller: Caller) -> web.Response:
         """A form names the whole id: what was asked about is what goes."""
