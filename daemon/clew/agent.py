@@ -22,6 +22,7 @@ from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent
 from clew.prompting import Decided, Prompter, is_cold
 from clew.providers import Done, Provider, ProviderError
+from clew.purse import OverBudget
 from clew.stopping import Stop, Stopped
 from clew.store import Claim, Item, LeaseLost, ModelCall, NewMessage, Outcome, Question, Reply, Step, ToolState, ViewRows
 from clew.store.sqlite import SqliteStore
@@ -52,6 +53,8 @@ WORDS = {
     "refusal": "My model declined to answer that.",
     "empty": "My model gave an empty answer. Please ask again.",
 }
+UNANSWERED = "Your message is kept: write to me after that, a word is enough, and I answer it."
+LATER = "I stopped in the middle. What I have so far is kept: write to me after that, a word is enough, and I go on from there."
 UNREACHED = "My model could not be reached just now. Your message is stored; please ask again in a while."
 
 SUMMARISER_FAILS = (
@@ -208,12 +211,27 @@ class Agent:
         except CompactFull as full:
             text = WORDS["compact_full"]
             outcome = Outcome("failed", self._step(turn), f"compact_full: {full}")
+        except OverBudget as over:
+            return await self._out_of_budget(turn, over)
         except ProviderError as error:
             text = WORDS.get(error.kind, UNREACHED)
             if error.kind in OWNERS_BUSINESS:
                 await self._warn(f"provider/{error.kind}", f"My model cannot be used until you mend it: {error}", turn.claim.address)
             outcome = Outcome("failed", self._step(turn), f"{error.kind}: {error}")
         return outcome, text
+
+    async def _out_of_budget(self, turn: _Turn, over: OverBudget) -> tuple[Outcome, str]:
+        """End a turn with what it has. Nothing is answered by itself after the reset: whoever writes then is answered with all that is
+        here. A job says so once in each period."""
+        outcome = Outcome("stopped", self._step(turn), over.note)
+        own = [message for message in turn.view.messages if message.turn == turn.claim.turn and message.role != "user"]
+        said = [message.text for message in own if message.role == "assistant" and message.text]
+        if turn.claim.kind == "job" and not said:
+            if self._caller.purse is not None:
+                await self._caller.purse.tell_job(turn.claim.items[-1].job or "", over, turn.claim.address)
+            return outcome, ""
+        later = f" {LATER if own else UNANSWERED}" if over.passes else ""
+        return outcome, "\n\n".join([*said, f"{over}{later}"])
 
     async def _loop(self, turn: _Turn) -> tuple[Outcome, str]:
         empty = 0
@@ -434,6 +452,7 @@ class Agent:
             spoken=spoken,
             stop=turn.stop,
             estimated=made.chain.tokens,
+            size=made.tokens,
         )
 
     # Writing down ------------------------------------------------------------------------------------------------

@@ -211,12 +211,13 @@ def preview_words(demoted: int, kept: int, tokens_before: int, tokens_after: int
     return "\n".join(lines)
 
 
-def outcome_words(state: str, messages: int, covered: int, error: str) -> str:
+def outcome_words(state: str, messages: int, covered: int, error: str, note: str = "") -> str:
     """What a compaction that somebody asked for came to: the fields of an `Outcome`."""
     if state == "nothing":
         return "There is nothing to compact: only the newest messages are in the window, and they stay as they are."
     if state == "done":
-        return f"{_messages(covered)} became a summary; the window holds {_messages(messages)} now."
+        without = f" It was done without a model. {note}" if note else ""
+        return f"{_messages(covered)} became a summary; the window holds {_messages(messages)} now.{without}"
     return f"the session was not compacted ({state}): {error or 'another compaction was faster'}"
 
 

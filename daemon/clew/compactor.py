@@ -35,6 +35,7 @@ from clew.offering import candidates, choose, offers
 from clew.prompting import Behind, Prompter
 from clew.prompts import load
 from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
+from clew.purse import EXPECTED_OUTPUT, OverBudget
 from clew.stopping import Stop, Stopped
 from clew.store import Boundary, ViewRows
 from clew.store.notes import Offer
@@ -55,13 +56,15 @@ class Outcome:
     """What a compaction came to.
 
     state: `done`; `nothing` to demote; `failed` (see `error`); `lost` to another compaction; `off`: not tried, see `error`.
-    messages: the new length of the window, the summary counted as one. covered: messages demoted by this one.
+    messages: the new length of the window, the summary counted as one. covered: messages demoted by this one. note: why it was done
+    without a model, though somebody asked for it, empty where it was not.
     """
 
     state: Literal["done", "nothing", "failed", "lost", "off"]
     messages: int = 0
     covered: int = 0
     error: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +154,11 @@ class Compactor:
         work = await self._work(rows, messages, cut, focus, payer, shorten, extract=extract, stop=stop)
         if reason != "command" and not extract and (spent := await self._over_budget(work)):
             return Outcome("off", error=spent)
-        return await self._carried_out(work, cut)
+        if extract or not (over := await self._unaffordable(work)):
+            return await self._carried_out(work, cut)
+        if reason != "command":
+            return Outcome("off", error=str(over))
+        return replace(await self._carried_out(replace(work, extract=True, behind=None), cut), note=str(over))
 
     async def _work(
         self,
@@ -193,6 +200,8 @@ class Compactor:
         started = self._time.steady()
         try:
             outcome = await self._commit(work, cut, *await self._revised(work), started)
+        except OverBudget as over:
+            outcome = Outcome("off", error=str(over))
         except _Failure as failure:
             outcome = await self._failed(work.rows.session, cut.trigger, failure)
         self._metrics.compactions.labels(cut.trigger, outcome.state).inc()
@@ -228,6 +237,15 @@ class Compactor:
             self._reached = midnight
             log.warning("budget.reached", budget="agent.compression.daily_tokens", spent=spent, planned=planned, most=most)
         return f"compactions took {spent:,} of the {most:,} tokens they may take today; this one would take about {planned:,}"
+
+    async def _unaffordable(self, work: "_Work") -> OverBudget | None:
+        """Why the budgets refuse a summary, None where they do not."""
+        if self._caller.purse is None:
+            return None
+        read, held = self._read_tokens(work), work.behind.read if work.behind else 0
+        usage = Usage(read - held, min(work.summary_tokens, EXPECTED_OUTPUT), held)
+        amount = self._caller.amount(self._provider, usage, self._provider.cache_ttl)
+        return await self._caller.purse.hindrance(work.rows.session, work.payer, amount)
 
     def _read_tokens(self, work: "_Work") -> int:
         """Estimated tokens that the summariser reads."""
@@ -277,6 +295,8 @@ class Compactor:
         messages = window(rows.messages, shortened=tip.shortened).messages
         cut = Cut(sum(message.last_seq <= done.to_seq for message in messages), done.to_seq, "command")
         work = await self._work(rows, messages, cut, focus, payer, tip.shortened, instructions=instructions, replaces=tip.id)
+        if over := await self._unaffordable(work):
+            return Outcome("off", error=str(over))
         return await self._carried_out(work, cut)
 
     async def preview(self, session: str) -> Preview:
@@ -357,8 +377,10 @@ class Compactor:
     async def _ask(self, request: Request, work: "_Work", spent: Spent) -> str:
         marks, chain = (work.behind.marks, work.behind.chain) if work.behind else (Marks(request, ()), ())
         try:
-            done = await self._caller.call(self._provider, marks, chain, payer=work.payer, spent=spent, stop=work.stop)
-        except Stopped:
+            done = await self._caller.call(
+                self._provider, marks, chain, payer=work.payer, spent=spent, session=work.rows.session, stop=work.stop
+            )
+        except (Stopped, OverBudget):
             await self._store.note_calls(work.rows.session, spent.calls)  # no failure of the summariser's, but paid for
             raise
         except ProviderError as error:
@@ -401,7 +423,7 @@ class Compactor:
         rows = [row for message in work.demoted for row in message.rows]
         leaving = await asyncio.to_thread(candidates, rows, report.dropped, ledger, offered, self._known)
         try:
-            return await choose(self._caller, self._provider, leaving, work.payer, spent, work.stop)
+            return await choose(self._caller, self._provider, leaving, work.rows.session, work.payer, spent, work.stop)
         except Stopped:
             await self._store.note_calls(work.rows.session, spent.calls)
             raise

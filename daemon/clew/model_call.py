@@ -10,14 +10,20 @@ from dataclasses import dataclass, field, replace
 import structlog
 
 from clew import tracing
+from clew.allowances import MICROS, Amount
+from clew.budget import cost
 from clew.clock import Time, new_id
+from clew.config import Price
+from clew.config.prices import price_of
 from clew.context import files, rules
-from clew.context.prompt import Marks, Prefix, segments
+from clew.context.prompt import Marks, Prefix, request_tokens, segments
 from clew.errors import StoreError
 from clew.messages import File, Text, Usage
 from clew.metrics import Metrics
 from clew.providers import RETRYABLE, Began, Delta, Done, PromptMessage, Provider, ProviderError, Request, backoff
 from clew.providers.breaker import Breaker
+from clew.purse import EXPECTED_OUTPUT, Purse
+from clew.request import Ttl
 from clew.stopping import Stop, Stopped
 from clew.store import CacheEntry, ModelCall
 
@@ -29,15 +35,19 @@ SUMMARY_TRIES = 2
 """The same for a summary, and none after a stall: a reply waits for it, and one that is slow gets no faster by asking again."""
 MAX_WAIT = 60.0
 """Seconds; the longest stated wait that is obeyed. A provider that asks for more is left to the fallback."""
+OFFLINE = "offline"
+"""The kind of provider that is no model, and costs nothing."""
 TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
 
 
 @dataclass(slots=True)
 class Spent:
-    """What model calls left behind, as they happen. calls: every attempt; cache: prefixes that providers hold since."""
+    """What model calls left behind, as they happen. calls: every attempt; cache: prefixes that providers hold since; void: an attempt that
+    came to nothing, and whose reservation is not needed."""
 
     calls: list[ModelCall] = field(default_factory=list)
     cache: list[CacheEntry] = field(default_factory=list)
+    void: str = ""
 
 
 Spoken = Callable[[str, str], Awaitable[None]]
@@ -65,7 +75,14 @@ class ModelCaller:
         self._metrics = metrics
         self._rand = rand
         self._load = load
+        self._prices: Mapping[str, Price] = {}
+        self.purse: Purse | None = None
         self.breakers: dict[str, Breaker] = {}
+
+    def use(self, prices: Mapping[str, Price], purse: Purse | None) -> None:
+        """What calls cost from now on, where the config says so, and whose budgets bind them; None without any."""
+        self._prices = prices
+        self.purse = purse
 
     async def call(
         self,
@@ -80,11 +97,13 @@ class ModelCaller:
         spoken: Spoken | None = None,
         stop: Stop | None = None,
         estimated: int = 0,
+        size: int = 0,
     ) -> Done:
-        """Send a request, again where that may help. Every attempt is noted in `spent`. Raises ProviderError, Stopped.
+        """Send a request, again where that may help. Every attempt is noted in `spent`. Raises ProviderError, Stopped, OverBudget.
 
         It is sent as every provider takes it (see `context.rules`). repairs: what had to be mended of the rows it was made of. estimated:
-        what it was taken for, where its reported size is to teach something (`ModelCall.estimated`).
+        what it was taken for, where its reported size is to teach something (`ModelCall.estimated`). size: its tokens as its model counts
+        them, 0 where only the estimate is known.
         """
         request, mended = rules.mended(marks.request)
         if mended:
@@ -100,8 +119,12 @@ class ModelCaller:
             breaker = self.breakers.setdefault(provider.name, Breaker(self._time.steady))
             if left := breaker.wait():
                 raise ProviderError("unavailable", f"{provider.name} kept failing and is left alone for {left:.0f} s")
+            call = new_id()
+            if self.purse is not None and provider.kind != OFFLINE:
+                await self.purse.reserve(call, session, payer, self._wanted(provider, marks, size), spent.void)
+                spent.void = ""
             try:
-                done = await self._attempt(provider, marks, chain, payer, spoken, stop, spent, estimated)
+                done = await self._attempt(call, provider, marks, chain, payer, spoken, stop, spent, estimated)
                 self._note(provider, breaker, None)
                 return done
             except Stopped:
@@ -139,8 +162,23 @@ class ModelCaller:
         if repairs:
             log.warning("view.repaired", session=session, repairs=repairs[:LOGGED], more=max(0, len(repairs) - LOGGED))
 
+    def amount(self, provider: Provider, usage: Usage, ttl: Ttl | None) -> Amount:
+        """What a call of this size takes of budgets. ttl: of what it writes to the cache."""
+        tokens = usage.prompt + usage.output
+        price = price_of(provider.kind, provider.model, self._prices, ttl, usage.prompt)
+        return Amount(tokens, round(cost(price, usage) * MICROS)) if price else Amount(tokens, 0, tokens)
+
+    def _wanted(self, provider: Provider, marks: Marks, size: int) -> Amount:
+        """What a call may come to: all of its prompt, less what the provider holds of it, and an answer of common length."""
+        size = size or request_tokens(marks.request)
+        read = min(marks.held or 0, size)
+        written = size - read if marks.marked else 0
+        output = min(marks.request.max_tokens, EXPECTED_OUTPUT)
+        return self.amount(provider, Usage(size - read - written, output, read, written), marks.request.cache_ttl)
+
     async def _attempt(
         self,
+        call: str,
         provider: Provider,
         marks: Marks,
         chain: Sequence[Prefix],
@@ -150,7 +188,7 @@ class ModelCaller:
         spent: Spent,
         estimated: int,
     ) -> Done:
-        record = _Record(self._time, provider, marks, chain, payer)
+        record = _Record(call, self._time, provider, marks, chain, payer, self._prices)
         try:
             with tracing.span(f"chat {provider.model}", _about(provider, marks.request)) as note:
                 done = await _consume(provider, marks, record, spoken, stop)
@@ -158,6 +196,7 @@ class ModelCaller:
         except (ProviderError, Stopped) as ended:
             error = f"{ended.kind}: {ended}" if isinstance(ended, ProviderError) else "stopped"
             spent.calls.append(record.written(record.usage, error=error))
+            spent.void = "" if record.usage.prompt else call
             spent.cache += record.cache(record.usage)
             raise
         spent.calls.append(record.written(done.usage, estimated=estimated))
@@ -230,8 +269,12 @@ async def _read(provider: Provider, marks: Marks, record: "_Record", spoken: Spo
 class _Record:
     """The row of one attempt while it runs."""
 
-    def __init__(self, time: Time, provider: Provider, marks: Marks, chain: Sequence[Prefix], payer: str) -> None:
+    def __init__(
+        self, call: str, time: Time, provider: Provider, marks: Marks, chain: Sequence[Prefix], payer: str, prices: Mapping[str, Price]
+    ) -> None:
+        self._call = call
         self._time = time
+        self._prices = prices
         self._provider = provider
         self._marks = marks
         self._chain = chain
@@ -246,7 +289,7 @@ class _Record:
 
     def written(self, usage: Usage, error: str = "", estimated: int = 0) -> ModelCall:
         return ModelCall(
-            id=new_id(),
+            id=self._call,
             purpose=self._marks.request.purpose,
             payer=self._payer,
             provider=self._provider.name,
@@ -259,7 +302,14 @@ class _Record:
             segments=segments(self._chain),
             marks=tuple(label for label, _ in self._marks.marked),
             estimated=estimated,
+            cost=self._cost(usage),
+            held=self._marks.held,
+            ttl=TTL_SECONDS[self._marks.request.cache_ttl] if self._marks.request.cache_ttl and self._marks.marked else None,
         )
+
+    def _cost(self, usage: Usage) -> float | None:
+        price = price_of(self._provider.kind, self._provider.model, self._prices, self._marks.request.cache_ttl, usage.prompt)
+        return cost(price, usage) if price else None
 
     def cache(self, usage: Usage) -> tuple[CacheEntry, ...]:
         """Prefixes the provider holds from now on: the marked ones, if it cached any. Their time runs from the start of the request."""
@@ -268,4 +318,7 @@ class _Record:
             return ()
         seconds = TTL_SECONDS[ttl]
         name, model, expires = self._provider.name, self._provider.model, self._started + seconds
-        return tuple(CacheEntry(name, model, prefix.hash, prefix.tokens, seconds, expires) for _, prefix in self._marks.marked)
+        marked = [prefix for _, prefix in self._marks.marked]
+        # What was read and written is all up to the last marker: known to the token there, and in proportion in front of it.
+        scale = (usage.cache_read + usage.cache_write) / max(marked[-1].tokens, 1) if marked else 1.0
+        return tuple(CacheEntry(name, model, prefix.hash, round(prefix.tokens * scale), seconds, expires) for prefix in marked)

@@ -17,6 +17,7 @@ from clew.messages import Message, Text
 from clew.model_call import ModelCaller, Spent
 from clew.prompts import load
 from clew.providers import PromptMessage, Provider, ProviderError, Request, SystemBlock
+from clew.purse import OverBudget
 from clew.stopping import Stop
 from clew.store.notes import Offer
 from clew.store.sqlite import SqliteStore
@@ -68,7 +69,7 @@ def candidates(
 
 
 async def choose(
-    caller: ModelCaller, provider: Provider, leaving: Sequence[Offer], payer: str, spent: Spent, stop: Stop | None
+    caller: ModelCaller, provider: Provider, leaving: Sequence[Offer], session: str, payer: str, spent: Spent, stop: Stop | None
 ) -> tuple[Offer, ...]:
     """Those that the summariser chooses. A failure costs a warning and no summary. Raises Stopped."""
     if not leaving:
@@ -77,7 +78,9 @@ async def choose(
     said = PromptMessage("user", (Text(listed),))
     request = Request((SystemBlock("base", load("notes").text),), (said,), max_tokens=CHOICE_TOKENS, purpose="notes")
     try:
-        done = await caller.call(provider, Marks(request, ()), (), payer=payer, spent=spent, stop=stop)
+        done = await caller.call(provider, Marks(request, ()), (), session=session, payer=payer, spent=spent, stop=stop)
+    except OverBudget:
+        return ()
     except ProviderError as error:
         log.warning("notes.not_chosen", err=f"{error.kind}: {error}")
         return ()

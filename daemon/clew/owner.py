@@ -1,5 +1,6 @@
 """What only the owner can mend is told to them: once, and over the outbox where that is possible."""
 
+import math
 from collections.abc import Mapping
 
 from clew import access
@@ -15,6 +16,8 @@ TOLD, TOLD_WINDOW = 5, 3600.0
 WARN_AGAIN = 86_400.0
 """Seconds before the owner is told again of what is still not mended."""
 
+NEVER_AGAIN = math.inf
+
 
 class Owner:
     """Whoever runs this clew, where they were heard last. Nobody is told anything as long as no owner has written."""
@@ -26,13 +29,20 @@ class Owner:
         self._bus = bus
         self._time = time
 
-    async def warn(self, key: str, text: str, met_at: Address | None) -> None:
-        """Tell something once a day; not where the same was said to them already (`met_at`)."""
+    async def warn(self, key: str, text: str, met_at: Address | None, again: float = WARN_AGAIN) -> None:
+        """Tell something, and again after so many seconds; not where the same was said to them already (`met_at`)."""
         to = await self._store.owner_address()
         if to is None or to == str(met_at):
             return
         reply = self._reply(Address.parse(to), text)
-        if await self._store.say_once(key, reply, self._time.wall(), WARN_AGAIN):
+        await self._once(key, reply, again)
+
+    async def tell(self, key: str, text: str, address: Address) -> None:
+        """Tell somebody else something that they are told once."""
+        await self._once(key, self._reply(address, text), NEVER_AGAIN)
+
+    async def _once(self, key: str, reply: Reply, again: float) -> None:
+        if await self._store.say_once(key, reply, self._time.wall(), again):
             self._bus.publish(reply.address, Replied(""))
 
     async def asked(self, request: AccessRequest) -> None:

@@ -1,6 +1,6 @@
 """From a session's rows to the request of its next model call."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from itertools import islice
@@ -24,7 +24,7 @@ from clew.notes import Bounds, noted
 from clew.passages import Asked, Passages
 from clew.providers import Limits, PromptMessage, Provider, Request, ToolSpec
 from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json
-from clew.store import Claim, PromptState, Reader, Recalled, ViewRows
+from clew.store import CacheEntry, Claim, PromptState, Reader, Recalled, ViewRows
 from clew.store.notes import Where, shown_scopes
 from clew.store.sqlite import SqliteStore
 
@@ -232,7 +232,8 @@ class Prompter:
         fits = made.tokens * rows.ratio(provider.name, provider.model) + max_tokens <= limits.window
         if not fits or not is_cheaper(made.tokens, read, than):
             return None
-        return Behind(mark(request, made.prefixes, cached, end=False), made.prefixes, made.tokens, read)
+        marks = replace(mark(request, made.prefixes, cached, end=False), held=_held(cached))
+        return Behind(marks, made.prefixes, made.tokens, read)
 
     def _file_tokens(self, provider: Provider, limits: Limits) -> int:
         """What the files of a request may take up: a quarter of the window."""
@@ -258,12 +259,18 @@ class Prompter:
         """The request of a chain with its cache markers."""
         if provider.cache_ttl is None:
             return Marks(made.request, ())
-        now, hashes = self._time.wall(), [prefix.hash for prefix in reversed(made.prefixes) if prefix.segment == "messages"]
-        cached: Collection[str] = ()
+        account, now = (provider.name, provider.model), self._time.wall()
+        hashes = [prefix.hash for prefix in reversed(made.prefixes)]
+        cached: Mapping[str, CacheEntry] = {}
         for start in range(0, len(hashes), AT_ONCE):  # the deepest one counts
-            if cached := await self._store.cached(provider.name, provider.model, hashes[start : start + AT_ONCE], now):
+            if cached := await self._store.cached(*account, hashes[start : start + AT_ONCE], now):
                 break
-        return mark(made.request, made.prefixes, cached)
+        return replace(mark(made.request, made.prefixes, cached), held=_held(cached))
+
+
+def _held(cached: Mapping[str, CacheEntry]) -> int:
+    """Tokens of the longest of these prefixes."""
+    return max((entry.tokens for entry in cached.values()), default=0)
 
 
 def _reader(claim: Claim) -> Reader:

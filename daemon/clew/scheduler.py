@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import takewhile
@@ -34,10 +34,17 @@ LATE = "nothing ran when it was due"
 TOO_LATE = "it had passed before clew knew of it"
 
 
-class Scheduler:
-    """Fires jobs. `zone`: for entries that name none; entries: those of the config."""
+KeepsFrom = Callable[[Job, Entry], Awaitable[str]]
 
-    def __init__(self, store: SqliteStore, time: Time, zone: str, metrics: Metrics, entries: Sequence[Entry]) -> None:
+
+class Scheduler:
+    """Fires jobs. `zone`: for entries that name none; entries: those of the config. keeps_from: why a job that is due is not run for want
+    of money or tokens, empty where it is."""
+
+    def __init__(
+        self, store: SqliteStore, time: Time, zone: str, metrics: Metrics, entries: Sequence[Entry], keeps_from: KeepsFrom
+    ) -> None:
+        self._keeps_from = keeps_from
         self._store = store
         self._time = time
         self._zone = zone
@@ -163,7 +170,9 @@ class Scheduler:
         """Why a job does not run now though it is due, empty if it does."""
         if job.rests_until is not None and now < job.rests_until <= now + LONGEST_PAUSE:
             return f"it failed {job.failures} times in a row and rests until {_stamp(job.rests_until)}"
-        return OVERLAPS if entry.overlap == "skip" and await self._store.job_runs(job.name) else ""
+        if entry.overlap == "skip" and await self._store.job_runs(job.name):
+            return OVERLAPS
+        return await self._keeps_from(job, entry)
 
     def _since(self, entry: Entry, first: float, now: float) -> tuple[list[float], float | None]:
         """(the instants from `first` that are due now, the one after those). After a long absence they are many, so not on the loop."""

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from clew import __version__, access, data_dir
+from clew import __version__, access, costs, data_dir
 from clew.agent import Agent
 from clew.asking import Asking
 from clew.assembly import (
@@ -48,13 +48,14 @@ from clew.meaning import Meaning
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller
 from clew.outage import Outage
-from clew.owner import Owner
+from clew.owner import NEVER_AGAIN, Owner
 from clew.pace import Pace
 from clew.passages import Passages
 from clew.previews import Previews
 from clew.progress import Progress
 from clew.prompting import Prompter
 from clew.providers import Provider
+from clew.purse import Purse, limits_of
 from clew.recall import IndexRecall, RecallProvider
 from clew.reindexing import Reindexing
 from clew.running import Runs
@@ -145,7 +146,9 @@ class Service:
             self.delivering[name] = Delivering(name, transport, self.store, self.time, self.metrics, self._owner, pace, self.previews)
 
     def _scheduler(self, config: Config) -> Scheduler:
-        return Scheduler(self.store, self.time, zone_name(config), self.metrics, config.schedule)
+        return Scheduler(
+            self.store, self.time, zone_name(config), self.metrics, config.schedule, lambda job, entry: self.purse.keeps_from(job, entry)
+        )
 
     def _compose(self, config: Config, lineup: Lineup, scheduler: Scheduler) -> None:
         """Make everything that follows from the config alone."""
@@ -155,6 +158,9 @@ class Service:
         self.providers = providers = lineup.own
         self.zone = zone = zone_name(config)
         store, agent = self.store, config.agent
+        once = partial(self.owner.warn, again=NEVER_AGAIN)
+        self.purse = Purse(store, limits_of(config.budgets), self.owner.tell, once, zone, self.time)
+        self.caller.use(config.prices, self.purse if self.purse.limits else None)
         self.passages = Passages(store, config.docs.budget_chars, self.meaning.nearest if self.meaning else None)
         self.library = Library(store, self._reader, Fetcher(), config.limits.attachment_bytes, self.time)
         self._transcriber = transcriber_of(config)
@@ -221,9 +227,17 @@ class Service:
 
     def _work(self) -> Work:
         """What new turns are run with."""
-        unknown = self.config.access.unknown
         rooms = Rooms(
-            self.store, self.compactor, self.threads, self.providers, self.caller, self.zone, self.plan, unknown, meaning=self.meaning
+            self.store,
+            self.compactor,
+            self.threads,
+            self.providers,
+            self.caller,
+            self.zone,
+            self.plan,
+            self.config.access.unknown,
+            self.meaning,
+            self.purse.limits,
         )
         merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
         return Work(self.agent, self.runs, rooms, merging, self.config.limits.turns_at_once)
@@ -268,6 +282,7 @@ class Service:
 
     async def _sync(self, config: Config, scheduler: Scheduler) -> None:
         now = self.time.wall()
+        await self.store.spending.keep_zone(zone_name(config))
         await self.store.sync(*people_of(config), scheduler.jobs(now), now, projects_of(config))
 
     async def _recover(self) -> None:
@@ -450,6 +465,7 @@ class Service:
             "breakers": {name: breaker.state for name, breaker in self.caller.breakers.items()},
             "transports": {name: {"up": each.up, "detail": each.detail, "since": each.since} for name, each in self.transports.items()},
             "access": access_line(self.config.access.unknown),
+            "spent": await costs.lately_told(self.store, self.zone, self.purse.limits, self.time.wall()),
             "counts": await self.store.counts(self.time.wall()),
             "work": self.progress.as_values(),
         }

@@ -21,6 +21,8 @@ EVERY = 10.0
 SOONEST = 0.5
 LANES_EVERY = 1_000
 """Messages after which it is looked again whether a segment of a chat is full."""
+SUM_EVERY = 500
+"""Model calls that are taken into the sums of what was spent together."""
 SWEEP_EVERY, UPLOADS_LIVE = 3600.0, 86_400.0
 """Seconds between two looks for files that nobody holds, and for which an upload waits for its message."""
 SLICES = 50
@@ -40,7 +42,7 @@ class Due:
 class Upkeep:
     """Threads are compacted at their boundaries, questions that nobody answered in time are closed, watched folders are looked at, expired
     cache entries and files that nobody holds go, what was deleted leaves the indexes' pages, the store's log is kept short, common words
-    of long chats get their lanes, gauges are brought up to date.
+    of long chats get their lanes, what was spent is summed up, gauges are brought up to date.
 
     due: None in a process that will soon end.
     """
@@ -97,12 +99,15 @@ class Upkeep:
             log.info("approval.answered", answer="no", how=each.how, turn=each.turn)
         if counts["cache_expired"]:
             await self._store.expire_cache(self._time.wall())
+        if counts["calls_unsummed"] >= SUM_EVERY:
+            await self._store.spending.roll(SUM_EVERY)
         if counts["messages"] >= self._lanes_from:
             more = await self._store.make_lanes()
             self._lanes_from = 0 if more else counts["messages"] + LANES_EVERY
         if self._time.steady() >= self._sweep_from:
             self._sweep_from = self._time.steady() + SWEEP_EVERY
             await self._store.files.sweep(uploads_before=self._time.wall() - UPLOADS_LIVE)
+            await self._store.spending.sweep(self._time.wall())
         for _ in range(SLICES):
             if not await self._store.clean_some():
                 break

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from clew.config import Config, Embeddings, Job, Person, Price, Transcriber, load
+from clew.config import Budget, Config, Embeddings, Job, Person, Price, Transcriber, load
 from clew.config.wording import annotations_at
 from clew.plugins import registry
 
@@ -17,6 +17,7 @@ SHOWN_COMMENTED: dict[str, type[BaseModel]] = {
     "embeddings": Embeddings,
     "people": Person,
     "schedule": Job,
+    "budgets": Budget,
     "prices": Price,
     "transcriber": Transcriber,
 }

@@ -136,6 +136,16 @@ JOB = "schedule: [{name: a, prompt: x, deliver_to: web:a, %s}]"
         (JOB.replace("web:a", "wbe:a") % "every: 1h", "schedule[0].deliver_to: the transport of this address does not ex"),
         (JOB.replace("web:a", "web") % "every: 1h", "schedule[0].deliver_to: must be transport:name"),
         (JOB % "every: 1h}, {name: a, every: 2h, prompt: x, deliver_to: web:a", "schedule[1].name: schedule[0] has this"),
+        ("budgets: {a: {every: day}}", "budgets.a: exactly one of tokens, money must be set"),
+        ("budgets: {a: {every: day, tokens: 1, money: 1}}", "budgets.a.money: exactly one of tokens, money must be set"),
+        ("budgets: {a: {tokens: 1}}", "budgets.a.every: is missing"),
+        ("budgets: {a: {every: week, tokens: 1}}", "budgets.a.every: must be day or month"),
+        ("budgets: {a: {every: day, tokens: -1}}", "budgets.a.tokens: must be at least 0"),
+        ("budgets: {a: {every: day, token: 1, money: 2}}", "budgets.a.token: unknown key (did you mean tokens?)"),
+        ("budgets: {a: {every: day, tokens: 1, roles: [gast]}}", "budgets.a.roles[0]: must be owner, member or guest"),
+        ("budgets: {a: {per: all, every: day, tokens: 1, roles: [guest]}}", "budgets.a.roles: has an effect with per: person only"),
+        ("budgets: {a: {every: day, tokens: 1, chats: ['web:a']}}", "budgets.a.chats: has an effect with per: chat only, and this"),
+        ("{people: {ada: {}}, budgets: {a: {every: day, tokens: 1, people: [adda]}}}", "budgets.a.people[0]: there is nobody of this name"),
         ("people: {a: {identities: ['mqtt:x']}, b: {identities: ['mqtt:x']}}", "people.b.identities[0]: this identity is liste"),
         ("people: {a: {identities: ['mqqt:x']}}", "people.a.identities[0]: no message can ever come from it: there is no transport of"),
         ("people: {a: {identities: ['mqtt:x', 'mqtt:x']}}", "people.a.identities[1]: this identity is listed for a already"),
@@ -175,7 +185,6 @@ ASKED_TOO_EARLY = {
     ("schedule", "*", "overlap"): JOB % "every: 1h, overlap: queue",
     ("transcriber",): "transcriber: {kind: openai}",
     ("docs", "paths"): "docs: {paths: [a]}",
-    ("budgets",): "budgets: {ada: 5}",
 }
 
 
@@ -277,6 +286,17 @@ def test_marks_that_are_close_together_are_noted(tmp_path: Path) -> None:  # BO-
     [line] = notes(config, 0.0, "UTC")
     assert line == ("agent.compression: trigger_messages (20) is only 2 above keep_recent (18): every 2 messages cost a summary")
     assert notes(loaded(tmp_path, "agent: {compression: {trigger_messages: 20, keep_recent: 8}}"), 0.0, "UTC") == []
+
+
+def test_a_budget_of_money_that_counts_nothing_is_noted(tmp_path: Path) -> None:
+    text = (
+        "providers: {a: {kind: openai, base_url: 'http://127.0.0.1:1/v1', model: qwen}, b: {kind: anthropic, api_key: k},"
+        " n: {kind: offline}}\n"
+        "budgets: {house: {per: all, every: month, money: 20}, each: {every: day, tokens: 5}}\n"
+    )
+    [line] = notes(loaded(tmp_path, text), 0.0, "UTC")
+    assert line.startswith("budgets.house: it counts money, and qwen of providers.a has no price in prices:")
+    assert notes(loaded(tmp_path, text + "prices: {qwen: {input: 0, output: 0}}"), 0.0, "UTC") == []
 
 
 def test_the_enabled_transports_are_named_once(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from datetime import UTC
 
 import pytest
 
+from clew.context.cache_ledger import first_change
 from clew.context.prompt import (
     DEFAULT_PROMPT,
     OPENING,
@@ -12,7 +13,6 @@ from clew.context.prompt import (
     Parts,
     Placement,
     base_prompt,
-    first_change,
     is_cheaper,
     layout,
     mark,

@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "chat": ("chat", "Talk to clew in the terminal."),
     "init": ("init", "Write a config file to begin with."),
     "status": ("status", "Say how the running daemon is doing."),
+    "cost": ("cost", "Say what calls of models cost, and how budgets stand."),
     "doctor": ("doctor", "Look for what is wrong, and say what mends it."),
     "config": ("config", "Check, show and describe the configuration."),
     "session": ("session", "List, show, search, export, compact and delete sessions."),

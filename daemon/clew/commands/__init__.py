@@ -49,6 +49,9 @@ COMMANDS = {
     ),
     "/memory": Command(remembering.MEMORY, "what is known here beyond this conversation", remembering.memory),
     "/jobs": Command(jobs_command.USAGE, "your jobs, and those that speak here: when each is due, and what became of it", standing.jobs),
+    "/cost": Command(
+        "/cost", "what this conversation and you cost, what the prompt cache did, and what is left of your budgets", standing.cost
+    ),
     "/allowed": Command(standing.ALLOWED, "the tools that may run here because somebody said always", standing.allowed),
     "/access": Command(access.ACCESS, "who asks to talk to me, who may, and as what", access.access, OWNERS),
     "/link": Command("/link", "be the same person in another account: a code to send from there", access.link, MEMBERS),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from clew.allowances import Limit
 from clew.asking import Plan
 from clew.compactor import Compactor
 from clew.meaning import Meaning
@@ -42,7 +43,7 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Rooms:
     """What commands work with. zone: of people who have none of their own. plan: the parts of a reply. unknown: what becomes of strangers.
-    stop: set when somebody stops the one that runs."""
+    limits: budgets. stop: set when somebody stops the one that runs."""
 
     store: SqliteStore
     compactor: Compactor
@@ -53,6 +54,7 @@ class Rooms:
     plan: Plan
     unknown: Literal["deny", "pair", "allow"] = "pair"
     meaning: Meaning | None = None
+    limits: Sequence[Limit] = ()
     stop: Stop = field(default_factory=Stop)
 
 

@@ -24,7 +24,8 @@ async def compact(rooms: Rooms, claim: Claim, rest: str) -> Answer:
         claim.session, "command", rest or None, payer=claim.person.id if claim.person else "", stop=rooms.stop
     )
     said = {
-        "done": f"Compacted: {outcome.covered} messages went into the summary, the window has {outcome.messages} now. Nothing was deleted.",
+        "done": f"Compacted: {outcome.covered} messages went into the summary, the window has {outcome.messages} now. Nothing was deleted."
+        + (f" It was done without a model. {outcome.note}" if outcome.note else ""),
         "nothing": "There is nothing to compact yet.",
         "lost": "Another compaction was first; everything is in order.",
     }

@@ -1,6 +1,6 @@
-"""What goes on without being asked for: jobs, and yeses for good."""
+"""What goes on without being asked for, and what it costs: jobs, yeses for good, budgets."""
 
-from clew import jobs_command
+from clew import costs, jobs_command
 from clew.commands.command import Answer, Rooms, some
 from clew.store import Claim, Withdrawn
 
@@ -20,6 +20,22 @@ async def allowed(rooms: Rooms, claim: Claim, rest: str) -> Answer:
         case ["remove", _]:
             return Answer("Nobody said always to a tool of that name here.")
     return Answer(f"It is written so: {ALLOWED}")
+
+
+async def cost(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """What the newest turn, this conversation and the person took, and what is left of their budgets. All of clew an owner sees, alone."""
+    person = claim.person
+    told = await costs.report(
+        rooms.store,
+        session=claim.session,
+        person=person.id if person else "",
+        zone=(person and person.timezone) or rooms.zone,
+        house_zone=rooms.zone,
+        everybody=claim.direct and person is not None and person.role == "owner",
+        limits=rooms.limits,
+        now=claim.started,
+    )
+    return Answer("\n".join(costs.lines(told)))
 
 
 async def jobs(rooms: Rooms, claim: Claim, rest: str) -> Answer:

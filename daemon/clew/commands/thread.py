@@ -2,6 +2,7 @@
 
 from datetime import datetime, tzinfo
 
+from clew import costs
 from clew.commands.command import Answer, Rooms, some, zone_of
 from clew.compacted import short
 from clew.context.view import window
@@ -97,6 +98,9 @@ async def status(rooms: Rooms, claim: Claim, rest: str) -> Answer:
         f"Model calls: {spent.calls}; tokens in {spent.usage.prompt:,}, out {spent.usage.output:,}",
         f"Prompt cache: {spent.usage.cache_read:,} read, {spent.usage.cache_write:,} written; last reply read {share:.0%} of its prompt",
     ]
+    if turn := await costs.newest_turn(rooms.store, claim.session):
+        lines.append(costs.cache_line(turn))
+    lines.append(f"Cost: {costs.price(await rooms.store.spending.session_sums(claim.session))}")
     if await rooms.store.is_private(claim.session):
         lines.append("Private: nothing of it is remembered elsewhere")
     if fallbacks:

@@ -29,7 +29,6 @@ NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("store",), ("sqlite",)),
     (("sessions", "reset"), ("never",)),
     (("sessions", "retention"), ("forever",)),
-    (("budgets",), ({},)),
 )
 """Keys whose feature is not there yet, and the values that they may have until then. `*` stands for each list item."""
 
@@ -250,6 +249,25 @@ def _approver(data: dict[str, Any]) -> Iterator[Fault]:
                 yield Fault(("agent", "approver", key, index), message)
 
 
+def _budgets(data: dict[str, Any]) -> Iterator[Fault]:
+    found = data.get("people")
+    known = [name for name in found if isinstance(name, str)] if isinstance(found, dict) else []
+    for name, section in _entries(data, "budgets"):
+        given = [key for key in ("tokens", "money") if section.get(key) is not None]
+        if len(given) != 1:
+            yield Fault(("budgets", name, given[1]) if given else ("budgets", name), "exactly one of tokens, money must be set")
+        per = section.get("per", "person")
+        for key, wanted in (("roles", "person"), ("people", "person"), ("chats", "chat")):
+            if section.get(key) and per != wanted:
+                yield Fault(("budgets", name, key), f"has an effect with per: {wanted} only, and this one is per: {per}")
+        people = section.get("people")
+        for index, person in enumerate(people if isinstance(people, list) else ()):
+            if isinstance(person, str) and person not in known and ":" not in person:  # who paired is called by their identity
+                there = ", ".join(known) or "none"
+                message = f"there is nobody of this name in people; there are: {there}, and who paired is named as transport:user"
+                yield Fault(("budgets", name, "people", index), message, _nearest(person, known))
+
+
 _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Fault]], ...] = (
     _not_yet,
     _data_dir,
@@ -263,4 +281,5 @@ _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Fault]], ...] = (
     _exactly_one,
     _deliveries,
     _approver,
+    _budgets,
 )

@@ -20,7 +20,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    JsonValue,
     PrivateAttr,
     SecretStr,
     SerializeAsAny,
@@ -378,6 +377,22 @@ class Price(Settings):
     cache_write: _Amount | None = None
 
 
+class Budget(Settings):
+    """What may be spent in a calendar day or month: `tokens` (read, written and cached together) or `money` (US dollars, by `prices`).
+
+    per: counted for each person, for each chat, or for all together. roles, people: whose, of budgets per person; chats: which, of those
+    per chat. Of budgets that count the same, the one that names the person or chat holds, else the one that names the role.
+    """
+
+    per: Literal["person", "chat", "all"] = "person"
+    every: Literal["day", "month"]
+    tokens: Annotated[int, Field(ge=0, le=10**15)] | None = None
+    money: Annotated[float, Field(ge=0, le=1e9)] | None = None
+    roles: Annotated[tuple[Literal["owner", "member", "guest"], ...], Field(max_length=3)] = ()
+    people: Names = ()
+    chats: Annotated[tuple[Address, ...], Field(max_length=1000)] = ()
+
+
 class Limits(Settings):
     """Upper bounds for what comes in and what runs at once."""
 
@@ -407,7 +422,7 @@ class Config(Settings):
     transcriber: Transcriber | None = None
     docs: Docs = Docs()
     mcp_servers: Mapping[ServerName, McpServer] = {}
-    budgets: Mapping[Name, JsonValue] = {}
+    budgets: Mapping[Name, Budget] = {}
     prices: Mapping[Name, Price] = {}
     limits: Limits = Limits()
 

@@ -4,7 +4,7 @@ tools · base+skills [M1] · notes · summary [M2] · recall · messages … [M3
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import lru_cache
@@ -295,10 +295,12 @@ def _canonical_tokens(block: Block, canonical: list[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Where the markers of a request stand, front to back."""
+    """Where the markers of a request stand, front to back. held: tokens of it that the provider holds by our own record, about as its
+    model counts them; None where nothing is marked."""
 
     request: Request
     marked: tuple[tuple[str, Prefix], ...]
+    held: int | None = None
 
 
 def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str], *, end: bool = True) -> Marks:
@@ -391,12 +393,3 @@ def block_tokens(block: Block) -> int:
         case File():
             return file_tokens(block)
     return sum(map(estimate, _canonical(block)[1:]))
-
-
-def first_change(before: Sequence[tuple[str, str, int]], after: Sequence[tuple[str, str, int]]) -> str:
-    """The first segment whose prefix differs between two calls, empty if all that both have is equal."""
-    old: Mapping[str, str] = {name: digest for name, digest, _ in before}
-    for name, digest, _ in after:
-        if name != "messages" and old.get(name) != digest:
-            return name
-    return ""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from clew.clock import new_id
 from clew.errors import NotFound, UsageError
-from clew.store import AccessEffect, AccessRequest, Changed, Given, Identity, Known, Person, PersonRole, approvals, outbox, people
+from clew.store import AccessEffect, AccessRequest, Changed, Given, Identity, Known, Person, PersonRole, approvals, outbox, people, spending
 from clew.store.notes import scopes
 
 REQUEST_DAYS = 7
@@ -293,6 +293,7 @@ def link(db: sqlite3.Connection, person: str, identity: str, now: float) -> None
         db.execute("UPDATE OR IGNORE chat_members SET person = ? WHERE person = ?", (person, former.id))
         db.execute("UPDATE identities SET person = ? WHERE person = ?", (person, former.id))
         scopes.hand_over(db, former.id, person)
+        spending.hand_over(db, former.id, person)
         db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (former.id, former.id))
     db.execute(
         "INSERT INTO identities (identity, person, origin, created) VALUES (?, ?, 'linked', ?)"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from clew.messages import Usage
-from clew.store import lanes, transcript, turns, vectors
+from clew.store import lanes, spending, transcript, turns, vectors
 from clew.store.indexing import Indexer
 
 
@@ -36,6 +36,7 @@ def counts(db: sqlite3.Connection, now: float) -> dict[str, int]:
         "outbox_unknown": troubled.get("unknown", 0),
         "outbox_dead": troubled.get("dead", 0),
         "cache_expired": expired,
+        "calls_unsummed": spending.waiting(db),
     }
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from clew.errors import UsageError
 from clew.messages import File, blocks_from_json
-from clew.store import NewMessage, transcript
+from clew.store import NewMessage, spending, transcript
 from clew.store.files import verbs as files
 from clew.transport import Address
 
@@ -140,8 +140,10 @@ def end(db: sqlite3.Connection, export: Export, now: float) -> None:
         _restore_file(db, export, kept)
     for each in export.compactions:
         _restore(db, "compactions", each.model_dump())
+    spending.roll(db)
     for call in export.model_calls:
         _restore(db, "model_calls", call)
+    spending.skip(db)  # what was spent elsewhere, or is counted already
     for pin in export.pins:
         _restore(db, "pins", {"session": session.id, **pin})
     for edit in export.edits:

@@ -3,9 +3,12 @@
 import json
 import sqlite3
 from collections.abc import Sequence
+from typing import Any
 
 from clew.context.tokens import learned
+from clew.messages import Usage
 from clew.store import CacheEntry, ModelCall
+from clew.store.damage import readable
 
 _CACHE_COLUMNS = "provider, model, hash, tokens, ttl, expires"
 
@@ -14,8 +17,8 @@ def put(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None)
     usage = call.usage
     db.execute(
         "INSERT INTO model_calls (id, purpose, session, turn, compaction, payer, provider, model, input, output,"
-        " cache_read, cache_write, segments, marks, started, first_byte, ended, error)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " cache_read, cache_write, segments, marks, started, first_byte, ended, error, cost, expected, ttl)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             call.id,
             call.purpose,
@@ -35,10 +38,49 @@ def put(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None)
             call.first_byte,
             call.ended,
             call.error,
+            call.cost,
+            call.held,
+            call.ttl,
         ),
     )
     if call.estimated:
         _learn(db, call)
+
+
+def of_session(db: sqlite3.Connection, session: str, limit: int) -> list[ModelCall]:
+    """The newest calls of a session, the newest first."""
+    rows = db.execute(
+        "SELECT id, purpose, payer, provider, model, input, output, cache_read, cache_write, started, first_byte, ended, error, segments,"
+        " marks, compaction, cost, expected, ttl, coalesce(turn, '') FROM model_calls WHERE session = ? ORDER BY started DESC, rowid DESC"
+        " LIMIT ?",
+        (session, limit),
+    )
+    return [_call(row) for row in rows]
+
+
+def _call(row: Sequence[Any]) -> ModelCall:
+    identifier, purpose, payer, provider, model, *usage, started, first_byte, ended, error = row[:13]
+    segments, marks, compaction, cost, held, ttl, turn = row[13:]
+    nothing: list[Any] = []
+    return ModelCall(
+        identifier,
+        purpose,
+        payer,
+        provider,
+        model,
+        Usage(*usage),
+        started,
+        first_byte,
+        ended,
+        error,
+        tuple((name, digest, tokens) for name, digest, tokens in readable(segments, nothing)),
+        tuple(readable(marks, nothing)),
+        compaction,
+        cost=cost,
+        held=held,
+        ttl=ttl,
+        turn=turn,
+    )
 
 
 def note(db: sqlite3.Connection, session: str, calls: Sequence[ModelCall]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from clew.context.consent import QUESTION_CODE
 from clew.errors import NotFound, UsageError
 from clew.messages import blocks_to_json, readable_blocks
-from clew.store import Said, Sent, SessionRow, accept, branches, cleaning, compactions, forgetting, transcript, turns
+from clew.store import Said, Sent, SessionRow, accept, branches, cleaning, compactions, forgetting, spending, transcript, turns
 from clew.store.damage import readable
 from clew.store.imports import FORMAT
 from clew.transport import Inbound
@@ -170,6 +170,7 @@ def delete(db: sqlite3.Connection, session: str) -> int:
     running = db.execute("SELECT 1 FROM turns WHERE session = ? AND state IN ('running', 'waiting')", (session,)).fetchone()
     if running:
         raise UsageError(f"A turn of session {session} is running.", hint="Wait for its reply, or write /stop in its chat, then try again.")
+    spending.roll(db)  # what it cost stays known
     db.execute("UPDATE inbox SET text = '' WHERE message IN (SELECT id FROM messages WHERE session = ?)", (session,))
     forgetting.unquote(db, [row[0] for row in db.execute("SELECT id FROM messages WHERE session = ?", (session,))])
     cleaning.ask(db)
@@ -183,6 +184,7 @@ def delete(db: sqlite3.Connection, session: str) -> int:
     db.execute("UPDATE chats SET session = NULL WHERE session = ?", (session,))
     db.execute("DELETE FROM meta WHERE key = ?", (f"repaired/{session}",))
     db.execute("DELETE FROM sessions WHERE id = ?", (session,))
+    spending.skip(db)
     return gone
 
 

@@ -18,6 +18,7 @@ from clew.web.access import Access
 from clew.web.approvals import Approvals
 from clew.web.auth import Door, by_socket
 from clew.web.chat import PAGE, chat_id
+from clew.web.costs import Costs
 from clew.web.database import Database
 from clew.web.deliveries import Deliveries
 from clew.web.documents import Documents
@@ -165,6 +166,7 @@ class Api:
             *Index(service).endpoints,
             *Documents(service).endpoints,
             *Database(service).endpoints,
+            *Costs(service).endpoints,
         )
 
     def mount(self, app: web.Application) -> None:

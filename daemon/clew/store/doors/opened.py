@@ -8,6 +8,7 @@ from clew.store import model_calls
 from clew.store.changes import Changes
 from clew.store.database import Database
 from clew.store.documents.door import DocumentsDoor
+from clew.store.doors.spending import SpendingDoor
 from clew.store.files.door import FilesDoor
 from clew.store.indexing import Indexer
 from clew.store.notes.door import NotesDoor
@@ -20,7 +21,7 @@ class Opened:
     """A store that is open, with what its verbs share.
 
     arrivals: there may be a turn to claim. jobs_changed: somebody changed a job. deliveries: by transport, there may be something to send.
-    notes, documents, files, vectors: their verbs.
+    notes, documents, files, vectors, spending: their verbs.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer, known: Collection[str] = ()) -> None:
@@ -31,6 +32,7 @@ class Opened:
         self.notes = NotesDoor(database, self._known)
         self.documents = DocumentsDoor(database, index, self._known, self._notify)
         self.vectors = Vectors(database)
+        self.spending = SpendingDoor(database)
         self._prefixes = PrefixCache()
         self._windows = Windows()
         self._any = Changes()

@@ -10,7 +10,9 @@ from clew.messages import Usage
 class ModelCall:
     """One call of a model, as it went. `segments`: (kind, hash, estimated tokens) of the prefix; `marks`: labels of its cache markers.
 
-    estimated: tokens that the request was taken for, 0 where its reported size is to teach nothing.
+    estimated: tokens that the request was taken for, 0 where its reported size is to teach nothing. cost: dollars, None without a price.
+    held: tokens of its prompt that the provider held by our own record, and ttl: seconds for which it holds what was marked; None without
+    markers. turn: of the session, empty outside of any; set on rows that are read.
     """
 
     id: str
@@ -27,11 +29,15 @@ class ModelCall:
     marks: tuple[str, ...] = ()
     compaction: str | None = None
     estimated: int = 0
+    cost: float | None = None
+    held: int | None = None
+    ttl: float | None = None
+    turn: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """A prefix a provider holds. `expires`: seconds since the epoch, `ttl`: seconds."""
+    """A prefix a provider holds. `tokens`: about as its model counts them; `expires`: seconds since the epoch, `ttl`: seconds."""
 
     provider: str
     model: str
