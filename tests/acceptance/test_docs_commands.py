@@ -61,7 +61,7 @@ ELSEWHERE = {
     "docs/examples/clew-folder/README.md": "tests/integration/test_example_transport.py",
 }
 WORDS = {
-    "7KQ2XM": "AAAAAA",
+    "7KQ2XMPN": "AAAAAA",
     "approve mqtt:ada": "approve mqtt:carol",
     "files__write mqtt:ada": "pay mqtt:eve",
     "/backup/": "{folder}/",
@@ -70,6 +70,7 @@ WORDS = {
 ENDS = {
     "clew doctor": (0, 1),  # a broker is named and none is there
     "clew session import talk.json": (2,),  # it is here already, and stays as it is
+    "clew init": (2,),  # nobody is there to be asked
     "clew run": (1,),  # one runs already, and says so
 }
 """Exit codes other than 0."""
@@ -112,9 +113,9 @@ class World:
         return command.replace("k3v9", self.session)
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    made = World(tmp_path_factory.mktemp("docs"))
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path)
     asyncio.run(ask_for_access(made.folder / "data" / "clew.db"))
     say_always(made.folder / "data" / "clew.db")
     process = started(made.folder / "clew.yaml")
