@@ -38,6 +38,38 @@ class Mistake:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """A setting that a person is asked for by `clew init`.
+
+    question: what it is, in a few words. hint: where it is found. env: the variable of the environment that it is usually in. needed: it
+    cannot be left empty. drawn: where it is left empty, a random one is made.
+    """
+
+    key: str
+    question: str
+    hint: str = ""
+    env: str = ""
+    needed: bool = True
+    drawn: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What `clew init` has to know of a kind of transports.
+
+    what: what it is, in a line. asks: the settings that are asked for, in order. first: `first(settings, sender)` is how the first message
+    is sent; `sender` may be empty. sender, sender_hint: the question for the person's own sender there, and where it is found; empty where
+    there is none to ask.
+    """
+
+    what: str
+    asks: tuple[Ask, ...]
+    first: Callable[[Any, str], str]
+    sender: str = ""
+    sender_hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Plugin:
     """A kind that the config can name.
 
@@ -49,6 +81,8 @@ class Plugin:
     the model alone cannot see. sender: `sender(settings, text)` is the sender of an identity, `<section>:<text>` in the config, as
     `Inbound.sender` will have it; raises ValueError with what it must look like where no message can ever have it. account:
     `account(settings)` is the key of a setting and what of it may be read by one section only, such as a bot's token.
+
+    setup: for `clew init`, which offers no kind without it.
     """
 
     name: str
@@ -58,6 +92,7 @@ class Plugin:
     mistakes: Callable[[str, Any], Sequence[Mistake]] | None = None
     sender: Callable[[Any, str], str] | None = None
     account: Callable[[Any], tuple[str, str]] | None = None
+    setup: Setup | None = None
 
 
 @cache

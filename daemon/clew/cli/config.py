@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import click
@@ -51,6 +52,14 @@ def show(ctx: click.Context, path: Path | None) -> None:
         if found is None:
             click.echo(NO_FILE, err=True)
         click.echo(yaml.safe_dump(shown(settings), sort_keys=False, allow_unicode=True), nl=False)
+
+
+@config.command()
+def example() -> None:
+    """Print a config with every key, its default and what it does."""
+    packaged = files("clew").joinpath("config.example.yaml")
+    place = packaged if packaged.is_file() else Path(__file__).parents[3].joinpath("config.example.yaml")
+    click.echo(place.read_text("utf-8"), nl=False)
 
 
 @config.command("schema")

@@ -19,6 +19,7 @@ from clew_transports.discord.markdown import LIMIT, size
 from clew_transports.discord.place import Place
 from clew_transports.discord.receiving import FATAL_PAUSE_S, Receiver
 from clew_transports.discord.sending import Sender, unreachable
+from clew_transports.discord.setup import SETUP
 from clew_transports.pace import Pauses
 from clew_transports.settings import BaseUrl, Groups, Section, plain_http
 from clew_transports.text import parts
@@ -162,4 +163,4 @@ def _build(name: str, settings: Settings) -> DiscordTransport:
     return DiscordTransport(name, settings)
 
 
-plugin = Plugin("discord", Settings, _build, _examine, _mistakes, _sender, _account)
+plugin = Plugin("discord", Settings, _build, _examine, _mistakes, _sender, _account, setup=SETUP)

@@ -16,6 +16,7 @@ from clew.plugins import Fault, Mistake, Plugin
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, PreviewRef, Refused, Route, Sent, Typing
 from clew_transports.email import imap, replies, smtp
 from clew_transports.email.messages import Reader, Trust, attachment
+from clew_transports.email.setup import SETUP
 from clew_transports.pace import kept_up
 from clew_transports.reading import Malformed
 from clew_transports.settings import Section, readable
@@ -246,4 +247,4 @@ def _build(name: str, settings: Settings) -> EmailTransport:
     return EmailTransport(name, settings)
 
 
-plugin = Plugin("email", Settings, _build, _examine, _mistakes, _sender, _account)
+plugin = Plugin("email", Settings, _build, _examine, _mistakes, _sender, _account, setup=SETUP)

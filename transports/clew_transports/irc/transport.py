@@ -33,6 +33,7 @@ from clew.transport import (
 )
 from clew_transports.irc.connection import ANSWER_S, SILENT_S, Connection, Denied, Login, Unanswered, Unreached
 from clew_transports.irc.lines import LIMIT, Line, addressed, folded, plain, said, written
+from clew_transports.irc.setup import SETUP
 from clew_transports.markup import plain as without_marks
 from clew_transports.markup import read
 from clew_transports.pace import kept_up
@@ -299,4 +300,4 @@ def _build(name: str, settings: Settings) -> IrcTransport:
     return IrcTransport(name, settings)
 
 
-plugin = Plugin("irc", Settings, _build, _examine, _mistakes, _sender, _account)
+plugin = Plugin("irc", Settings, _build, _examine, _mistakes, _sender, _account, setup=SETUP)

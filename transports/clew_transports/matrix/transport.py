@@ -30,6 +30,7 @@ from clew_transports.matrix.invites import Invites
 from clew_transports.matrix.outgoing import ENCRYPTED, Outgoing, unreachable
 from clew_transports.matrix.rooms import Rooms
 from clew_transports.matrix.settings import Settings, account, mistakes, sender
+from clew_transports.matrix.setup import SETUP
 from clew_transports.matrix.signing import encrypts, placed, sign_in, why
 from clew_transports.pace import Pauses
 from clew_transports.reading import Malformed
@@ -241,4 +242,4 @@ def _build(name: str, settings: Settings) -> MatrixTransport:
     return MatrixTransport(name, settings)
 
 
-plugin = Plugin("matrix", Settings, _build, examine, mistakes, sender, account)
+plugin = Plugin("matrix", Settings, _build, examine, mistakes, sender, account, setup=SETUP)

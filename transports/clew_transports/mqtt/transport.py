@@ -48,6 +48,7 @@ from clew_transports.mqtt.connection import (
 from clew_transports.mqtt.home_assistant import HomeAssistant, announcement
 from clew_transports.mqtt.payload import NAME, Ignored, Packet, Topics
 from clew_transports.mqtt.redelivery import Unnamed
+from clew_transports.mqtt.setup import SETUP
 from clew_transports.settings import Section, readable
 from clew_transports.text import parts
 
@@ -300,4 +301,4 @@ def _build(name: str, settings: Settings) -> MqttTransport:
     return MqttTransport(name, settings)
 
 
-plugin = Plugin("mqtt", Settings, _build, _examine, _mistakes, _sender, _account)
+plugin = Plugin("mqtt", Settings, _build, _examine, _mistakes, _sender, _account, setup=SETUP)

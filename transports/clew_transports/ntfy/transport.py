@@ -27,6 +27,7 @@ from clew.transport import (
 )
 from clew_transports.calls import ANSWER_S, Answer, Calls, Unanswered, Unreached
 from clew_transports.ntfy.events import TOPIC, event, read
+from clew_transports.ntfy.setup import SETUP
 from clew_transports.pace import kept_up
 from clew_transports.reading import Malformed
 from clew_transports.settings import BaseUrl, Section, plain_http
@@ -267,4 +268,4 @@ def _build(name: str, settings: Settings) -> NtfyTransport:
     return NtfyTransport(name, settings)
 
 
-plugin = Plugin("ntfy", Settings, _build, _examine, _mistakes, _sender)
+plugin = Plugin("ntfy", Settings, _build, _examine, _mistakes, _sender, setup=SETUP)

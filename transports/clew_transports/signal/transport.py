@@ -33,6 +33,7 @@ from clew_transports.reading import Malformed
 from clew_transports.settings import Groups, Section
 from clew_transports.signal.envelopes import NUMBER, UUID, Reader, receiver
 from clew_transports.signal.rpc import ANSWER_S, Fault, Rpc, Unanswered, Unreached
+from clew_transports.signal.setup import SETUP
 from clew_transports.signal.styles import LIMIT, rendered, size
 from clew_transports.text import parts
 
@@ -275,4 +276,4 @@ def _build(name: str, settings: Settings) -> SignalTransport:
     return SignalTransport(name, settings)
 
 
-plugin = Plugin("signal", Settings, _build, _examine, None, _sender, _account)
+plugin = Plugin("signal", Settings, _build, _examine, None, _sender, _account, setup=SETUP)

@@ -39,6 +39,7 @@ from clew_transports.slack.inlet import Inlet
 from clew_transports.slack.mrkdwn import LIMIT, rendered, size
 from clew_transports.slack.place import Place
 from clew_transports.slack.settings import REQUIRED, Settings, account, mistakes, secret, sender, unreachable
+from clew_transports.slack.setup import SETUP
 from clew_transports.slack.sockets import Sockets
 from clew_transports.text import parts
 
@@ -343,4 +344,4 @@ def _build(name: str, settings: Settings) -> SlackTransport:
     return SlackTransport(name, settings)
 
 
-plugin = Plugin("slack", Settings, _build, examine, mistakes, sender, account)
+plugin = Plugin("slack", Settings, _build, examine, mistakes, sender, account, setup=SETUP)

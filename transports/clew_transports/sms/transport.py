@@ -40,6 +40,7 @@ from clew_transports.pace import kept_up
 from clew_transports.reading import Malformed
 from clew_transports.settings import BaseUrl, Section, plain_http
 from clew_transports.sms.messages import is_sent, is_signed, media, next_page, of_list, of_post
+from clew_transports.sms.setup import SETUP
 from clew_transports.text import parts
 
 LIMIT = 1600
@@ -347,4 +348,4 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
     return []
 
 
-plugin = Plugin("sms", Settings, _build, _examine, _mistakes, _sender, _account)
+plugin = Plugin("sms", Settings, _build, _examine, _mistakes, _sender, _account, setup=SETUP)

@@ -36,6 +36,7 @@ from clew_transports.telegram.api import Api, Refusal
 from clew_transports.telegram.doctor import examine, why
 from clew_transports.telegram.html import LIMIT, rendered, size, visible
 from clew_transports.telegram.settings import Settings, account, mistakes, sender, streams, unreachable
+from clew_transports.telegram.setup import SETUP
 from clew_transports.telegram.updates import CHAT, Bot, Place, Reader
 from clew_transports.telegram.webhook import LOOK_S, Unreachable, Webhook
 from clew_transports.text import parts
@@ -387,4 +388,4 @@ def _build(name: str, settings: Settings) -> TelegramTransport:
     return TelegramTransport(name, settings)
 
 
-plugin = Plugin("telegram", Settings, _build, examine, mistakes, sender, account)
+plugin = Plugin("telegram", Settings, _build, examine, mistakes, sender, account, setup=SETUP)

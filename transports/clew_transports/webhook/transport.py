@@ -38,6 +38,7 @@ from clew_transports.signature import Forged
 from clew_transports.text import parts
 from clew_transports.webhook.message import REPLY_URL, read
 from clew_transports.webhook.origin import Origin, origin, origins
+from clew_transports.webhook.setup import SETUP
 from clew_transports.webhook.signature import CLEW
 
 PART_BYTES = 256 * 1024
@@ -213,4 +214,4 @@ def _build(name: str, settings: Settings) -> WebhookTransport:
     return WebhookTransport(name, settings)
 
 
-plugin = Plugin("webhook", Settings, _build, mistakes=_mistakes)
+plugin = Plugin("webhook", Settings, _build, mistakes=_mistakes, setup=SETUP)

@@ -39,6 +39,7 @@ from clew_transports.settings import BaseUrl, Section, plain_http
 from clew_transports.text import parts
 from clew_transports.whatsapp.dialect import LIMIT, rendered, size
 from clew_transports.whatsapp.messages import is_signed, read
+from clew_transports.whatsapp.setup import SETUP
 
 MAX_BODY_BYTES = 3 * 1024 * 1024
 """The longest notification, by Meta's documentation."""
@@ -337,4 +338,4 @@ def _build(name: str, settings: Settings) -> WhatsappTransport:
     return WhatsappTransport(name, settings)
 
 
-plugin = Plugin("whatsapp", Settings, _build, _examine, _mistakes, _sender, _account)
+plugin = Plugin("whatsapp", Settings, _build, _examine, _mistakes, _sender, _account, setup=SETUP)

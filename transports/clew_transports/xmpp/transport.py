@@ -30,6 +30,7 @@ from clew_transports.pace import kept_up
 from clew_transports.settings import Groups, Section, readable
 from clew_transports.text import parts
 from clew_transports.xmpp.connection import Account, Connection, Offline, Silent, connected
+from clew_transports.xmpp.setup import SETUP
 from clew_transports.xmpp.stanzas import JID, Reader, Stanza, bare, moved
 from clew_transports.xmpp.styling import rendered
 
@@ -253,4 +254,4 @@ def _build(name: str, settings: Settings) -> XmppTransport:
     return XmppTransport(name, settings)
 
 
-plugin = Plugin("xmpp", Settings, _build, _examine, _mistakes, _sender, _own)
+plugin = Plugin("xmpp", Settings, _build, _examine, _mistakes, _sender, _own, setup=SETUP)

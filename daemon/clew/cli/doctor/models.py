@@ -88,6 +88,7 @@ async def called(config: Config, name: str) -> Called:
     section = config.providers[name]
     provider = build_provider(config, name)
     silent = SILENCES.get(section.kind, "does not answer")
+    await provider.prepare()
     there, begun = False, time.monotonic()
     try:
         async with asyncio.timeout(CALLED_S):

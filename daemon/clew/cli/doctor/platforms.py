@@ -17,14 +17,16 @@ EXAMINED_S = 25.0
 async def transports(config: Config) -> Sequence[Finding]:
     """All that are enabled, at once."""
     enabled = [each for each in config.transports.values() if each.enabled]
-    return [each for some in await asyncio.gather(*(_findings(section, config) for section in enabled)) for each in some]
+    return [each for some in await asyncio.gather(*(findings_of(config, each.name) for each in enabled)) for each in some]
 
 
-async def _findings(section: TransportSection, config: Config) -> Sequence[Finding]:
+async def findings_of(config: Config, name: str) -> Sequence[Finding]:
+    """What is to be said of the transport `name`."""
+    section = config.transports[name]
     if (place := _place(section)) and not await _accepts(*place):
         text = "nobody answers at {}:{}".format(*place)
         return [Finding("problem", text, f"start it there, or correct transports.{section.name} in the config", section.name)]
-    said = await said_by(section)
+    said = await _said_by(section)
     faults = [each for each in said if isinstance(each, Fault)]
     # A platform may say back what it was sent.
     known = config.secrets()
@@ -37,7 +39,7 @@ async def _findings(section: TransportSection, config: Config) -> Sequence[Findi
     return found
 
 
-async def said_by(section: TransportSection) -> Sequence[Fault | Remark]:
+async def _said_by(section: TransportSection) -> Sequence[Fault | Remark]:
     """What the transport itself finds of its account."""
     examine = registry("clew.transports")[section.kind].examine
     if examine is None:
