@@ -112,6 +112,12 @@ class Watch:
         self._progress = progress
         self._looked = -LOOK_EVERY
         self._told: dict[str, str] = {}
+        self._why: dict[str, str] = {}
+
+    @property
+    def refused(self) -> list[tuple[str, str]]:
+        """(path, why) of what was not taken in at the last look, by path."""
+        return sorted(self._why.items())
 
     def due(self) -> bool:
         """Whether it is time to look again."""
@@ -134,10 +140,12 @@ class Watch:
             try:
                 for file in await asyncio.to_thread(_files, root):
                     seen[str(file.path)] = (root, file.stamp)
-                self._told.pop(str(root), None)
+                self._taken(str(root))
             except (Refused, OSError) as error:
                 unreadable.append(root)
                 self._tell(str(root), "", error)
+        for path in [path for path in self._told if path not in seen and Path(path) not in unreadable]:
+            self._taken(path)
         new = [path for path, (_, stamp) in seen.items() if self._is_new(path, stamp, known.get(path))]
         if new:
             with self._progress.of("watched folders", "documents", len(new)) as work:
@@ -159,14 +167,19 @@ class Watch:
             within = root if root.is_dir() else None
             body, stamp = await asyncio.to_thread(folders.content, path, self._library.most_bytes, within)
             await self._library.add_file(scope, path, body, "config", stamp)
-            self._told.pop(str(path), None)
+            self._taken(str(path))
         except (ClewError, OSError) as error:
             self._tell(str(path), stamp, error)
+
+    def _taken(self, path: str) -> None:
+        """Nothing is wrong with it any more."""
+        self._told.pop(path, None)
+        self._why.pop(path, None)
 
     def _tell(self, path: str, stamp: str, error: ClewError | OSError) -> None:
         if self._told.get(path) != stamp:
             self._told[path] = stamp
-            why = error.told if isinstance(error, ClewError) else error.strerror or str(error)
+            self._why[path] = why = error.told if isinstance(error, ClewError) else error.strerror or str(error)
             log.warning("document.refused", path=path, why=why)
 
 

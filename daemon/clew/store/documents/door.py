@@ -89,8 +89,12 @@ class DocumentsDoor:
     async def stamp(self, identifier: str, seen_as: str) -> None:
         await self._db.write(verbs.stamp, identifier, seen_as)
 
-    async def listing(self, where: Where | None, limit: int) -> list[Document]:
-        return await self._db.read(verbs.listing, where, limit)
+    async def listing(self, where: Where | None, limit: int, skip: int = 0) -> list[Document]:
+        return await self._db.read(verbs.listing, where, limit, skip)
+
+    async def count(self) -> int:
+        """How many there are."""
+        return await self._db.read(verbs.count)
 
     async def of_config(self, scope: str) -> list[Document]:
         return await self._db.read(verbs.of_config, scope)

@@ -128,13 +128,20 @@ def stamp(db: sqlite3.Connection, identifier: str, seen_as: str) -> None:
     db.execute("UPDATE documents SET stamp = ? WHERE id = ? AND ready = 1", (seen_as, identifier))
 
 
-def listing(db: sqlite3.Connection, where: Where | None, limit: int) -> list[Document]:
-    """Documents that may be seen from there, by name."""
+def listing(db: sqlite3.Connection, where: Where | None, limit: int, skip: int = 0) -> list[Document]:
+    """Documents that may be seen from there, by name, without the first `skip`."""
     scopes = seen(db, where)
     condition = "" if scopes is None else " AND d.scope IN (SELECT value FROM json_each(?))"
     values = () if scopes is None else (json.dumps(scopes),)
-    rows = damage.rows(db, f"SELECT {_COLUMNS} {_FROM}{condition} ORDER BY d.name, d.source, s.scope LIMIT ?", *values, limit)
+    rows = damage.rows(
+        db, f"SELECT {_COLUMNS} {_FROM}{condition} ORDER BY d.name, d.source, s.scope LIMIT ? OFFSET ?", *values, limit, skip
+    )
     return [_document(row) for row in rows]
+
+
+def count(db: sqlite3.Connection) -> int:
+    """How many documents there are."""
+    return int(db.execute(f"SELECT count(*) {_FROM}").fetchone()[0])
 
 
 def of_config(db: sqlite3.Connection, scope: str) -> list[Document]:

@@ -6,6 +6,7 @@ from clew.service import Service
 from clew.web.auth import Door
 from clew.web.console.approvals import Approvals
 from clew.web.console.config import Config
+from clew.web.console.documents import Documents
 from clew.web.console.frame import Frame, Place
 from clew.web.console.log import Log
 from clew.web.console.notes import Notes
@@ -21,6 +22,7 @@ PLACES = (
     Place("Search", "/console/search", Search),
     Place("Schedule", "/console/schedule", Schedule),
     Place("Notes", "/console/notes", Notes),
+    Place("Documents", "/console/documents", Documents),
     Place("Approvals", "/console/approvals", Approvals),
     Place("Outbox", "/console/outbox", Outbox),
     Place("Config", "/console/config", Config),
