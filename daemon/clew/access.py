@@ -1,13 +1,15 @@
 """Who may talk to clew: what owners ask for in a chat, on the page or by the command line, and what all of them say of it."""
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 
 import structlog
 
 from clew.asking import Plan
 from clew.errors import UsageError
-from clew.store import AccessEffect, AccessRequest, Changed, Known, PersonRole, Reply
+from clew.store import AccessEffect, AccessRequest, Changed, Known, LoginLink, PersonRole, Reply, logins
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address
 
@@ -19,6 +21,10 @@ USAGE = (
 )
 WELCOME = "I know you now. Write to me."
 LINKED = "You are {} here too now: I know what you told me elsewhere, and there what you tell me here."
+LOGIN = (
+    "This opens the page for you, once and within {:.0f} minutes. Give it to nobody: whoever opens it and presses the button is you."
+    " /logout ends it.\n{}"
+)
 LONGEST_NAME = 60
 """Characters of the name that strangers give themselves which are shown."""
 ROLES: tuple[PersonRole, ...] = ("owner", "member", "guest")
@@ -98,6 +104,25 @@ def told(changed: Changed) -> str:
             return f"{changed.identity} is {called} too now."
         case "unlink":
             return f"{changed.identity} is not {called} any more: clew does not know it.{jobs}"
+
+
+def logged_out(count: int, called: str) -> str:
+    """What logging out came to. called: who is not the one that is told."""
+    browsers = "One browser" if count == 1 else f"{count or 'No'} browsers"
+    return f"{browsers} {'was' if count == 1 else 'were'} logged out{f', of {called}' if called else ''}."
+
+
+def hashed(secret: str) -> str:
+    return sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def link_to(page: str, person: str, now: float) -> tuple[str, LoginLink]:
+    """(a link that logs `person` in once, what the store keeps of it). page: the address of the page.
+
+    The secret stands behind `#`, which no browser sends: it is in no server's log, and whoever looks at the link uses nothing up.
+    """
+    secret = secrets.token_urlsafe(32)
+    return f"{page.rstrip('/')}/login/link#{secret}", LoginLink(hashed(secret), person, now + logins.LINK_LASTS)
 
 
 def log_change(changed: Changed) -> None:

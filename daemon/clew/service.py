@@ -235,6 +235,7 @@ class Service:
             self.caller,
             self.zone,
             self.plan,
+            self.page,
             self.config.access.unknown,
             self.meaning,
             self.purse.limits,
@@ -417,6 +418,13 @@ class Service:
     def _stop_turn(self, turn: str) -> None:
         if turn in self._stops:
             self._stops[turn].set()
+
+    def page(self) -> str:
+        """The address of the page where somebody can log in to it; empty where nobody can."""
+        if self.config.http.token is None or "web" not in self.transports:
+            return ""
+        public = self.config.http.public_url
+        return public or (self.listening.url if self.listening else "")
 
     def plan(self, address: Address, text: str) -> tuple[tuple[Part, ...], bool]:
         """A reply in the parts its platform takes, and whether it counts as sent when committed."""

@@ -400,6 +400,36 @@ async def test_older_messages_are_loaded_where_one_reads(daemon: Daemon, context
 
 
 @pytest.mark.asyncio
+async def test_a_link_logs_a_member_in_and_leaves_the_owners_things_alone(
+    tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext
+) -> None:  # P33
+    people = {"ada": {"role": "owner"}, "bob": {"role": "member"}}
+    async with daemon_in(tmp_path, emulator.base_url, http={"token": "open sesame"}, people=people) as daemon:
+        program = Path(sys.executable).with_name("clew")
+        asked = await asyncio.create_subprocess_exec(
+            program, "access", "web", "bob", "--config", daemon.config, stdout=PIPE, stderr=DEVNULL
+        )
+        link = (await asked.communicate())[0].decode().strip()
+        page = await context.new_page()
+        await page.goto(link)
+        await expect(page.get_by_role("heading")).to_have_text("Log in to clew")
+        assert "#" not in page.url, "the secret does not stay in the address"
+        await page.get_by_role("button", name="Log in").click()
+        await expect(page.locator("#state")).to_have_attribute("data-state", "open")
+        await expect(page.locator("#to-console")).to_be_hidden()
+        await expect(page.locator("#logout")).to_have_attribute("title", "Logged in as bob")
+        await page.locator("#text").fill("a members words")
+        await page.locator("#text").press("Enter")
+        await expect(page.locator(".entry.assistant, .bubble").last).to_contain_text("a members words")
+        again = await context.new_page()
+        await again.goto(link)
+        await again.get_by_role("button", name="Log in").click()
+        await expect(again.locator("#link-error")).to_contain_text("This link logs nobody in")
+        await page.locator("#logout").click()
+        await expect(page.locator("#login")).to_be_visible()
+
+
+@pytest.mark.asyncio
 async def test_with_a_token_the_page_asks_once(tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext) -> None:
     async with daemon_in(tmp_path, emulator.base_url, http={"token": "open sesame"}) as daemon:
         page = await context.new_page()

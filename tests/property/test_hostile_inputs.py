@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
-from clew import fetching
+from clew import access, fetching
 from clew.config import Job, yaml
 from clew.context import contract, extract, operations, quoting, recall, redact, revision, survival, text, tokens, view
 from clew.context.chunks import chunks
@@ -47,6 +47,7 @@ from clew.providers import (
 )
 from clew.providers.failures import Answer, failure, retry_after
 from clew.providers.overflow import overflow_in
+from clew.store import links
 from clew.store.imports import check
 from clew.store.sqlite import SqliteStore
 from clew.timetable import upcoming
@@ -236,7 +237,10 @@ PARSERS: Mapping[str, Parser] = {
     "the arguments of a call": Parser(lambda s: (wire.arguments(s), wire.arguments_text(s))),
     "the name of a model": Parser(lambda s: (anthropic.known_limits(s), ollama.listed({"models": [{"name": s}]}, s))),
     "a Host header": Parser(auth.bare_host, bound=8192),
-    "a login cookie": Parser(lambda s: auth.valid_cookie(s, "the token", 1e9), bound=8192),
+    "a login cookie": Parser(access.hashed, bound=8192),
+    "a peer": Parser(auth.network, bound=8192),
+    "a link code": Parser(links.read),
+    "what stands behind /access": Parser(access.parse, (UsageError,)),
     "a token": Parser(lambda s: auth.same_token(s, "the token"), bound=8192),
     "the name of a chat": Parser(chat_id, (Problem,), 8192),
     "a summary": Parser(lambda s: contract.refusal(s)),

@@ -3,9 +3,7 @@
 import pytest
 
 from clew.config import Config
-from clew.web.auth import CLOCK_STEP, LOGIN_SECONDS, PEERS, TRIES, TRIES_SECONDS, Tries, allowed_hosts, is_local, login_cookie, valid_cookie
-
-NOW = 1_800_000_000
+from clew.web.auth import ALL_TRIES, PEERS, TRIES, TRIES_SECONDS, Tries, allowed_hosts, is_local, network
 
 
 class Steady:
@@ -42,27 +40,6 @@ def test_browsers_leave_port_80_out() -> None:
     assert "localhost" in allowed_hosts(config(), "127.0.0.1", 80)
 
 
-def test_a_login_lasts_and_ends() -> None:
-    cookie = login_cookie("secret", NOW)
-    assert valid_cookie(cookie, "secret", NOW + LOGIN_SECONDS)
-    assert not valid_cookie(cookie, "secret", NOW + LOGIN_SECONDS + 1)
-    assert valid_cookie(cookie, "secret", NOW - CLOCK_STEP)
-    assert not valid_cookie(cookie, "secret", NOW - CLOCK_STEP - 1)
-
-
-def test_another_token_ends_all_logins() -> None:
-    assert not valid_cookie(login_cookie("secret", NOW), "other", NOW)
-
-
-def test_a_login_does_not_hold_the_token() -> None:
-    assert "secret" not in login_cookie("secret", NOW)
-
-
-@pytest.mark.parametrize("cookie", ["", ".", "x.y", f"{NOW}", f"{NOW}.", f"{NOW}.é", "٣.x", f"{NOW}." + "0" * 64, "9" * 5000])
-def test_made_up_logins_are_not_taken(cookie: str) -> None:
-    assert not valid_cookie(cookie, "secret", NOW)
-
-
 def test_a_peer_may_be_wrong_a_number_of_times_then_has_to_wait() -> None:
     steady = Steady()
     tries = Tries(steady)
@@ -80,10 +57,34 @@ def test_a_peer_may_be_wrong_a_number_of_times_then_has_to_wait() -> None:
 def test_the_table_of_wrong_tokens_is_bounded() -> None:
     tries = Tries(Steady())
     for peer in range(PEERS + 10):
-        for _ in range(TRIES):
-            tries.failed(str(peer))
-    remembered = [peer for peer in range(PEERS + 10) if tries.wait(str(peer))]
-    assert remembered == list(range(10, PEERS + 10))
+        tries.failed(str(peer))
+    assert list(tries._seen) == [str(peer) for peer in range(10, PEERS + 10)]
+
+
+def test_wrong_tokens_of_many_peers_are_counted_together() -> None:
+    steady = Steady()
+    tries = Tries(steady)
+    for number in range(ALL_TRIES):
+        assert tries.wait("another") == 0
+        tries.failed(f"192.0.2.{number}")
+    assert tries.wait("another") == TRIES_SECONDS
+    steady.now = TRIES_SECONDS
+    assert tries.wait("another") == 0
+
+
+@pytest.mark.parametrize(
+    ("peer", "counted"),
+    [
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::1%eth0", "2001:db8:1:2::/64"),
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "::ffff:c000:207"),
+        ("", ""),
+        ("no address", "no address"),
+    ],
+)
+def test_whoever_has_a_network_is_one_peer(peer: str, counted: str) -> None:
+    assert network(peer) == counted
 
 
 @pytest.mark.parametrize(("peer", "local"), [("127.0.0.1", True), ("::1", True), ("127.8.0.1", True), ("10.0.0.1", False), ("", False)])

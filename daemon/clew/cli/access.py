@@ -1,9 +1,10 @@
 """`clew access`: who asked to talk to clew, who may, and who is who."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import click
 
@@ -162,3 +163,56 @@ def _at(person: str) -> str:
 def _tell(answer: Any) -> None:
     for line in answer["told"]:
         click.echo(line)
+
+
+@access.command()
+@click.argument("person", default="")
+@config_option
+@json_option
+@asynchronous
+async def web(person: str, path: Path | None, as_json: bool) -> None:
+    """Print a link that logs a browser in to the page, once and within ten minutes: as PERSON, or as the owner."""
+    from clew.assembly import owner_of
+
+    config = settings(path)
+    async with connected(config) as client:
+        link = await client.post(f"{_at(person or owner_of(config))}/login")
+    if as_json:
+        print_json(link)
+    else:
+        click.echo(link["url"])
+        click.echo(f"It logs a browser in as {link['person']}, once, until {local(link['until'], zone(config))}.", err=True)
+
+
+@access.command()
+@config_option
+@json_option
+@asynchronous
+async def logins(path: Path | None, as_json: bool) -> None:
+    """Browsers that are logged in to the page, the one seen last first."""
+    config = settings(path)
+    async with reading(config) as store:
+        found = await store.logins(Time().wall())
+    if as_json:
+        print_json([asdict(each) for each in found])
+    elif not found:
+        nothing("No browser is logged in.")
+    else:
+        when = partial(local, where=zone(config))
+        rows = ((each.id, each.called, each.how, when(each.created), when(each.seen), when(each.expires), each.agent) for each in found)
+        print_table(("ID", "PERSON", "BY", "SINCE", "LAST SEEN", "UNTIL", "BROWSER"), rows)
+
+
+@access.command()
+@click.argument("login", default="", metavar="[ID]")
+@click.option("--person", metavar="PERSON", help="All browsers of somebody.")
+@click.option("--all", "everybody", is_flag=True, help="All browsers.")
+@config_option
+@asynchronous
+async def logout(login: str, person: str | None, everybody: bool, path: Path | None) -> None:
+    """Log a browser out, all of a person's, or all."""
+    if (bool(login), person is not None, everybody).count(True) != 1:
+        raise click.UsageError("Name one: the ID of a login, --person, or --all.")
+    query = f"?{urlencode({'person': person})}" if person is not None else ""
+    async with connected(settings(path)) as client:
+        _tell(await client.delete(f"/api/v1/logins/{quote(login, safe='')}" if login else f"/api/v1/logins{query}"))

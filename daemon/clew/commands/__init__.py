@@ -56,6 +56,8 @@ COMMANDS = {
     "/access": Command(access.ACCESS, "who asks to talk to me, who may, and as what", access.access, OWNERS),
     "/link": Command("/link", "be the same person in another account: a code to send from there", access.link, MEMBERS),
     "/unlink": Command("/unlink [IDENTITY]", "your accounts; one that was linked is yours no more", access.unlink, MEMBERS),
+    "/login": Command("/login", "a link that logs a browser in to the page as you, once", access.login, MEMBERS),
+    "/logout": Command("/logout", "log out every browser that is logged in as you", access.logout, MEMBERS),
     "/stop": Command("/stop", "stop the reply that is being written", None),
 }
 

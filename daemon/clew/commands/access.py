@@ -5,7 +5,7 @@ from datetime import datetime
 from clew import access as words
 from clew.commands.command import Answer, Rooms, some, zone_of
 from clew.errors import UsageError
-from clew.store import AccessEffect, Claim, LinkCode, Person, links
+from clew.store import AccessEffect, Claim, LinkCode, LoggedOut, Person, links, logins
 
 ACCESS = words.USAGE
 ALONE = "This is only for a chat of your own, which nobody else reads."
@@ -58,6 +58,23 @@ async def unlink(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     effect = AccessEffect("unlink", rest, by=asker.id)
     changed, effect = await words.prepared(rooms.store, effect, rooms.plan, claim.started)
     return Answer(words.told(changed), effects=(effect,), changed=(changed,))
+
+
+async def login(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """A link that logs a browser in as the asker."""
+    asker = _asker(claim)
+    page = rooms.page()
+    if not page:
+        return Answer("Nobody logs in to the page here: it is off, or http.token is not set, so that it is for its own machine alone.")
+    url, link = words.link_to(page, asker.id, claim.started)
+    return Answer(words.LOGIN.format(logins.LINK_LASTS / 60, url), effects=(link,))
+
+
+async def logout(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """Every browser that is logged in as the asker is logged out."""
+    asker = _asker(claim)
+    there = [each for each in await rooms.store.logins(claim.started) if each.person == asker.id]
+    return Answer(words.logged_out(len(there), ""), effects=(LoggedOut(asker.id),))
 
 
 def _asker(claim: Claim) -> Person:

@@ -12,7 +12,7 @@ from clew.meaning import Meaning
 from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.stopping import Stop
-from clew.store import AccessEffect, Changed, Claim, Effect, JobEffect, LinkCode, PersonRole, Scope, Switch, Withdrawn
+from clew.store import AccessEffect, Changed, Claim, Effect, JobEffect, LinkCode, LoggedOut, LoginLink, PersonRole, Scope, Switch, Withdrawn
 from clew.store.notes import NoteEffect
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
@@ -36,14 +36,15 @@ class Answer:
 
     text: str
     new_session: bool = False
-    effects: tuple[Effect | NoteEffect | JobEffect | AccessEffect | LinkCode | Withdrawn | Switch, ...] = ()
+    effects: tuple[Effect | NoteEffect | JobEffect | AccessEffect | LinkCode | LoginLink | LoggedOut | Withdrawn | Switch, ...] = ()
     changed: tuple[Changed, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What commands work with. zone: of people who have none of their own. plan: the parts of a reply. unknown: what becomes of strangers.
-    limits: budgets. stop: set when somebody stops the one that runs."""
+    """What commands work with. zone: of people who have none of their own. plan: the parts of a reply. page: the address of the page
+    where one logs in to it, else empty. unknown: what becomes of strangers. limits: budgets. stop: set when somebody stops the one
+    that runs."""
 
     store: SqliteStore
     compactor: Compactor
@@ -52,6 +53,7 @@ class Rooms:
     caller: ModelCaller
     zone: str
     plan: Plan
+    page: Callable[[], str]
     unknown: Literal["deny", "pair", "allow"] = "pair"
     meaning: Meaning | None = None
     limits: Sequence[Limit] = ()

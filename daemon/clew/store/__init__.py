@@ -3,6 +3,7 @@
 from clew.store.records.approvals import Answered, Asked, Given, OpenQuestion, Question, StandingYes, Withdrawn
 from clew.store.records.calls import CacheEntry, ModelCall, ToolState
 from clew.store.records.jobs import Job, JobEffect
+from clew.store.records.logins import LoggedOut, Login, LoginLink, NewLogin, Visitor
 from clew.store.records.pages import CompactionRow, Filed, Line, Lines, Listed, Trouble
 from clew.store.records.past import AskedRow, Past, Sight, ToolRow, TurnRow
 from clew.store.records.people import (
@@ -57,7 +58,11 @@ __all__ = [
     "Lines",
     "LinkCode",
     "Listed",
+    "LoggedOut",
+    "Login",
+    "LoginLink",
     "ModelCall",
+    "NewLogin",
     "NewMessage",
     "Offer",
     "OpenQuestion",
@@ -91,5 +96,6 @@ __all__ = [
     "TurnRow",
     "Verdict",
     "ViewRows",
+    "Visitor",
     "Withdrawn",
 ]

@@ -10,6 +10,7 @@ from clew.store.database import Database
 from clew.store.doors.delivery import DeliveryDoor
 from clew.store.doors.health import HealthDoor
 from clew.store.doors.jobs import JobsDoor
+from clew.store.doors.logins import LoginsDoor
 from clew.store.doors.pages import PagesDoor
 from clew.store.doors.people import PeopleDoor
 from clew.store.doors.search import SearchDoor
@@ -20,7 +21,9 @@ from clew.store.indexing import Indexer
 from clew.store.port import Store
 
 
-class SqliteStore(TurnsDoor, ViewDoor, SearchDoor, DeliveryDoor, PeopleDoor, JobsDoor, SessionsDoor, PagesDoor, HealthDoor, Store):
+class SqliteStore(
+    TurnsDoor, ViewDoor, SearchDoor, DeliveryDoor, PeopleDoor, LoginsDoor, JobsDoor, SessionsDoor, PagesDoor, HealthDoor, Store
+):
     """One file. Open it with `open`, close it with `close` (its connections live in threads)."""
 
     @classmethod

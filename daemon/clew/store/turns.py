@@ -15,6 +15,8 @@ from clew.store import (
     JobEffect,
     LeaseLost,
     LinkCode,
+    LoggedOut,
+    LoginLink,
     NewMessage,
     Outcome,
     Question,
@@ -32,6 +34,7 @@ from clew.store import (
     deletions,
     jobs,
     links,
+    logins,
     marks,
     model_calls,
     outbox,
@@ -380,6 +383,10 @@ def finish(
             access.take(db, effect, now)
         elif isinstance(effect, LinkCode):
             links.put(db, effect)
+        elif isinstance(effect, LoginLink):
+            logins.offer(db, effect, now)
+        elif isinstance(effect, LoggedOut):
+            logins.end(db, person=effect.person)
         else:
             marks.take(db, claim.session, effect, now, known)
     if outcome.new_session:

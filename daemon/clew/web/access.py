@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from clew import access
+from clew.errors import NotFound, UsageError
 from clew.service import Service
-from clew.store import AccessEffect, AccessRequest, Known, PersonRole
+from clew.store import AccessEffect, AccessRequest, Known, Login, PersonRole
 from clew.web.openapi import Call, Endpoint
 
 _Name = Annotated[str, Field(max_length=40)]
@@ -49,6 +50,26 @@ class People(BaseModel):
     people: list[Known]
 
 
+class Logins(BaseModel):
+    """logins: browsers that are logged in, the one seen last first; times in seconds since the epoch."""
+
+    logins: list[Login]
+
+
+class Link(BaseModel):
+    """url: what logs its person in, once, until then (seconds since the epoch)."""
+
+    person: str
+    url: str
+    until: float
+
+
+class LogoutQuery(_Model):
+    """person: whose logins end, by id, name or account; everybody's without one."""
+
+    person: Annotated[str, Field(max_length=512)] | None = None
+
+
 class Told(BaseModel):
     """told: what was done, in words."""
 
@@ -69,6 +90,10 @@ class Access:
             Endpoint("DELETE", "/people/{id}", self.remove, "Take somebody's access away", Told),
             Endpoint("POST", "/people/{id}/identities", self.link, "Let an account be somebody's too", Told, body=IdentityBody),
             Endpoint("DELETE", "/people/{id}/identities/{identity}", self.unlink, "Take a linked account from somebody", Told),
+            Endpoint("POST", "/people/{id}/login", self.login_link, "A link that logs a browser in as somebody, once", Link),
+            Endpoint("GET", "/logins", self.logins, "Browsers that are logged in", Logins),
+            Endpoint("DELETE", "/logins", self.log_out, "Log out all browsers, or those of a person", Told, LogoutQuery),
+            Endpoint("DELETE", "/logins/{id}", self.end_login, "Log a browser out", Told),
         )
 
     async def requests(self, call: Call) -> Any:
@@ -100,6 +125,32 @@ class Access:
     async def unlink(self, call: Call) -> Any:
         known = await self._store.known(call.path["id"])
         return await self._changed(AccessEffect("unlink", call.path["identity"], by=known.id))
+
+    async def login_link(self, call: Call) -> Any:
+        page, now = self._service.page(), self._service.time.wall()
+        if not page:
+            raise UsageError(
+                "Nobody logs in to the page here.", hint="It is off, or http.token is not set: it is this machine's alone then."
+            )
+        known = await self._store.known(call.path["id"])
+        if known.role == "guest":
+            raise UsageError(f"{known.called} is a guest, and guests have no page.", hint=f"clew access role {known.id} member")
+        url, link = access.link_to(page, known.id, now)
+        await self._store.offer_login(link, now)
+        return {"person": known.called, "url": url, "until": link.expires}
+
+    async def logins(self, call: Call) -> Any:
+        return {"logins": await self._store.logins(self._service.time.wall())}
+
+    async def log_out(self, call: Call) -> Any:
+        known = await self._store.known(call.query.person) if call.query.person is not None else None
+        count = await self._store.end_logins(person=known.id if known else None)
+        return {"told": [access.logged_out(count, known.called if known else "")]}
+
+    async def end_login(self, call: Call) -> Any:
+        if not await self._store.end_logins(login=call.path["id"]):
+            raise NotFound("No browser is logged in under this id.", hint="`clew access logins` lists those that are.")
+        return {"told": [access.logged_out(1, "")]}
 
     async def _changed(self, effect: AccessEffect) -> Any:
         return {"told": [access.told(await self._service.change_access(effect))]}

@@ -17,7 +17,7 @@ from clew.transport import Address
 from clew.web.access import Access
 from clew.web.approvals import Approvals
 from clew.web.auth import Door, by_socket
-from clew.web.chat import PAGE, chat_id
+from clew.web.chat import PAGE, place
 from clew.web.costs import Costs
 from clew.web.database import Database
 from clew.web.deliveries import Deliveries
@@ -155,7 +155,7 @@ class Api:
             Endpoint("GET", "/sessions/{id}/pins", self.pins, "Its pinned messages", Pins),
             Endpoint("POST", "/sessions/{id}/pins", self.pin, "Keep a message word for word", body=PinBody),
             Endpoint("DELETE", "/sessions/{id}/pins/{message}", self.unpin, "Let go of a pinned message"),
-            Endpoint("GET", "/chats/{id}/messages", self.messages, "The timeline of a web chat", Messages, ChatQuery),
+            Endpoint("GET", "/chats/{id}/messages", self.messages, "The timeline of a web chat", Messages, ChatQuery, everybody=True),
             *Deliveries(service).endpoints,
             Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
             *Access(service).endpoints,
@@ -179,7 +179,7 @@ class Api:
 
     def _handler(self, endpoint: Endpoint) -> Any:
         async def handle(request: web.Request) -> web.Response:
-            caller = self._door.owner(request)
+            caller = self._door.known(request) if endpoint.everybody else self._door.owner(request)
             if request.method == "POST" and request.content_type != "application/json" and not by_socket(request):
                 raise Problem(400, "The body's type must be application/json.", "Send `Content-Type: application/json`.")
             query = checked(endpoint.query, request.query) if endpoint.query else None
@@ -283,7 +283,7 @@ class Api:
 
     async def messages(self, call: Call) -> Any:
         query: ChatQuery = call.query
-        address = str(Address("web", chat_id(call.path["id"])))
+        address = str(place(call.caller, call.path["id"])[0])
         if query.after is not None and query.before is not None:
             raise Problem(400, "Give after or before, not both.")
         if query.after is not None:

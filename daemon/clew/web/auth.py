@@ -9,62 +9,82 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
 from os import geteuid
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from clew.clock import Time
 from clew.config import Config
+from clew.store import Visitor
+from clew.store.sqlite import SqliteStore
+from clew.web.logins import Logins, cookie_name
 from clew.web.wire import Problem
-
-COOKIE = "clew_login"
-LOGIN_SECONDS = 30 * 24 * 3600
-"""A login in the browser lasts 30 days."""
-
-CLOCK_STEP = 60
-"""Seconds by which the machine's clock may be set back without ending a login."""
 
 TRIES = 10
 TRIES_SECONDS = 900.0
-"""Wrong tokens that one peer may send in a quarter of an hour."""
+"""Wrong tokens and links that one peer may send in a quarter of an hour."""
+ALL_TRIES = 200
+"""Those of all peers, beyond which no browser is logged in for the rest of it."""
 PEERS = 1024
 """Peers whose wrong tokens are remembered; the one seen longest ago is forgotten first."""
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
+SAFE = ("GET", "HEAD")
+VISITOR = web.RequestKey("visitor", Visitor)
+"""Where a request keeps whoever is logged in."""
 ANYWHERE = {"0.0.0.0", "::", ""}  # noqa: S104 - compared with, not bound to
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking. `user`: the unix user behind a connection through the daemon's socket, None on TCP."""
+    """Who is asking. user: the unix user behind a connection through the daemon's socket, None on TCP. visitor: whoever is logged in;
+    None for the owner of this machine."""
 
     owner: bool
     user: str | None = None
+    visitor: Visitor | None = None
 
 
 @dataclass(slots=True)
 class Tries:
-    """Wrong tokens by peer, in a bounded table. `steady`: seconds of a clock that never jumps."""
+    """Wrong tokens and links by peer, in a bounded table, and those of all. `steady`: seconds of a clock that never jumps."""
 
     steady: Callable[[], float] = time.monotonic
     _seen: OrderedDict[str, tuple[int, float]] = field(default_factory=OrderedDict)
+    _all: tuple[int, float] = (0, 0.0)
 
     def wait(self, peer: str) -> float:
         """Seconds until `peer` may try again; 0: now."""
-        count, begun = self._seen.get(peer, (0, 0.0))
-        left = begun + TRIES_SECONDS - self.steady()
-        return left if count >= TRIES and left > 0 else 0.0
+        return max(self._left(self._seen.get(network(peer), (0, 0.0)), TRIES), self._left(self._all, ALL_TRIES))
 
     def failed(self, peer: str) -> None:
-        now = self.steady()
-        count, begun = self._seen.pop(peer, (0, now))
-        if now - begun >= TRIES_SECONDS:
-            count, begun = 0, now
-        self._seen[peer] = (count + 1, begun)
+        self._seen[network(peer)] = self._one_more(self._seen.pop(network(peer), (0, self.steady())))
+        self._all = self._one_more(self._all)
         while len(self._seen) > PEERS:
             self._seen.popitem(last=False)
+
+    def _left(self, counted: tuple[int, float], most: int) -> float:
+        count, begun = counted
+        left = begun + TRIES_SECONDS - self.steady()
+        return left if count >= most and left > 0 else 0.0
+
+    def _one_more(self, counted: tuple[int, float]) -> tuple[int, float]:
+        count, begun = counted
+        now = self.steady()
+        return (1, now) if now - begun >= TRIES_SECONDS or not count else (count + 1, begun)
+
+
+def network(peer: str) -> str:
+    """Whoever has one address of IPv6 has the 2^64 beside it too."""
+    try:
+        address = ipaddress.ip_address(peer.partition("%")[0])
+    except ValueError:
+        return peer
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(address)
 
 
 def bare_host(netloc: str) -> str:
@@ -85,19 +105,6 @@ def allowed_hosts(config: Config, local: str, port: int) -> frozenset[str]:
 
 def same_token(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
-
-
-def login_cookie(token: str, issued: int) -> str:
-    """What a browser keeps instead of the token. issued: seconds since the epoch."""
-    return f"{issued}.{hmac.new(token.encode(), f'clew login {issued}'.encode(), sha256).hexdigest()}"
-
-
-def valid_cookie(cookie: str, token: str, now: float) -> bool:
-    issued = cookie.partition(".")[0]
-    if not (issued.isascii() and issued.isdigit() and len(issued) <= 12):
-        return False
-    fresh = -CLOCK_STEP <= now - int(issued) <= LOGIN_SECONDS
-    return fresh and hmac.compare_digest(cookie.encode("utf-8", "replace"), login_cookie(token, int(issued)).encode())
 
 
 def unix_user(uid: int) -> str:
@@ -128,15 +135,29 @@ def by_socket(request: web.Request) -> bool:
 class Door:
     """Decides who is asking. It keeps nothing but the count of wrong tokens."""
 
-    def __init__(self, config: Config, wall: Callable[[], float], steady: Callable[[], float]) -> None:
+    def __init__(self, config: Config, store: SqliteStore, time: Time) -> None:
         self._config = config
         self._token = config.http.token.get_secret_value() if config.http.token else ""
-        self._wall = wall
-        self.tries = Tries(steady)
+        self.logins = Logins(store, self._token, time)
+        self.tries = Tries(time.steady)
+        self.cookie = cookie_name(config)
 
     @property
     def token_needed(self) -> bool:
         return bool(self._token)
+
+    async def meet(self, request: web.Request) -> None:
+        """Look up whose browser asks, for `caller`. A form that no page of ours is known to have sent brings nobody with it."""
+        request.pop(VISITOR, None)
+        if not self._token or by_socket(request) or (request.method not in SAFE and not _from_a_page(request)):
+            return
+        visitor = await self.logins.visitor(request.cookies.get(self.cookie, ""))
+        if visitor is not None:
+            request[VISITOR] = visitor
+
+    def visitor(self, request: web.Request) -> Visitor | None:
+        """Whoever is logged in, as they were when this was looked up last."""
+        return request.get(VISITOR)
 
     def refusal(self, request: web.Request) -> str:
         """Why a request must not be heard at all, empty if it may: a foreign name for us, or another site's page behind it."""
@@ -165,17 +186,23 @@ class Door:
             return self._peer(request)
         if not self._token:
             return Caller(owner=True) if is_local(request.remote or "") else None
-        if valid_cookie(request.cookies.get(COOKIE, ""), self._token, self._wall()):
-            return Caller(owner=True)
+        if (visitor := self.visitor(request)) is not None:
+            return Caller(owner=visitor.role == "owner", visitor=visitor)
         return Caller(owner=True) if self._bearer(request.headers, request.remote or "") else None
 
-    def owner(self, request: web.Request) -> Caller:
-        """The owner who is asking. Raises Problem where it is somebody else."""
+    def known(self, request: web.Request) -> Caller:
+        """Whoever is asking. Raises Problem where it is nobody we know."""
         caller = self.caller(request)
         if caller is None:
             raise unknown_caller(self)
+        return caller
+
+    def owner(self, request: web.Request) -> Caller:
+        """The owner who is asking. Raises Problem where it is somebody else."""
+        caller = self.known(request)
         if not caller.owner:
-            raise Problem(403, "Only the user that clew runs as, and root, may ask this.")
+            who = "Only an owner" if caller.visitor else "Only the user that clew runs as, and root,"
+            raise Problem(403, f"{who} may ask this.")
         return caller
 
     def _peer(self, request: web.Request) -> Caller | None:
@@ -201,13 +228,15 @@ class Door:
         self.tries.failed(peer)
         return False
 
-    def cookie(self) -> str:
-        return login_cookie(self._token, int(self._wall()))
+
+def _from_a_page(request: web.Request) -> bool:
+    """Whether a page of our own sent a form, by the browser's word: the door has refused every foreign `Origin`."""
+    return "Origin" in request.headers or request.headers.get("Sec-Fetch-Site") == "same-origin"
 
 
 def from_own_page(request: web.Request) -> None:
-    """That a form was sent by a page of our own, by the browser's word: the door has refused every foreign `Origin`. Raises Problem."""
-    if "Origin" not in request.headers and request.headers.get("Sec-Fetch-Site") != "same-origin":
+    """That a page of our own sent a form. Raises Problem."""
+    if not _from_a_page(request):
         raise Problem(403, "No page of clew's own asks this.", "Use the buttons of the console; programs use the API.")
 
 

@@ -9,7 +9,7 @@ import contextlib
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -21,8 +21,9 @@ from clew.errors import ClewError
 from clew.service import Service
 from clew.store import Said
 from clew.store.files import UPLOAD, Kept
+from clew.store.logins import page_name
 from clew.transport import Address, Attachment, Inbound, Preview, Typing
-from clew.web.auth import Door, unknown_caller
+from clew.web.auth import Caller, Door
 from clew.web.transport import CHAT
 from clew.web.wire import Problem
 
@@ -38,6 +39,8 @@ SOCKETS = 256
 REMEMBERED = 1000
 """Ids that a socket remembers, of its own messages and of answered ones."""
 ID_CHARS = 128
+LOCAL = "local"
+"""The chat that the plain page opens, and this machine's owner there."""
 MOST_UPLOADS = 16
 """Files of one message."""
 
@@ -137,11 +140,20 @@ class ChatSocket:
     """One client of one chat.
 
     abort: drops the connection at once. after: place in the timeline up to which the client has everything; 0: it has nothing.
+    holds: whether whoever is behind it may still be here; asked before anything is taken or shown.
     """
 
     def __init__(
-        self, service: Service, ws: web.WebSocketResponse, abort: Callable[[], None], address: Address, sender: str, after: int
+        self,
+        service: Service,
+        ws: web.WebSocketResponse,
+        abort: Callable[[], None],
+        address: Address,
+        sender: str,
+        after: int,
+        holds: Callable[[], Awaitable[bool]],
     ) -> None:
+        self._holds = holds
         self._service = service
         self._ws = ws
         self._abort = abort
@@ -173,6 +185,9 @@ class ChatSocket:
 
     async def _read(self) -> None:
         async for frame in self._ws:
+            if not await self._holds():
+                await self._ws.close(code=WSCloseCode.POLICY_VIOLATION)
+                return
             if frame.type is WSMsgType.TEXT:
                 await self._take(frame.data)
             elif frame.type is WSMsgType.BINARY:
@@ -214,7 +229,11 @@ class ChatSocket:
         try:
             await self._catch_up()
             while True:
-                await self._show(await self._next(events))
+                event = await self._next(events)
+                if not await self._holds():
+                    await self._ws.close(code=WSCloseCode.POLICY_VIOLATION)
+                    return
+                await self._show(event)
         except ConnectionError:
             return
         except TimeoutError:
@@ -307,10 +326,23 @@ class ChatSockets:
             with contextlib.suppress(ConnectionError):  # the client is gone
                 await ws.prepare(request)
                 opened = True
-                await ChatSocket(self._service, ws, lambda: abort(request), address, sender, int(after)).run()
+                await ChatSocket(self._service, ws, lambda: abort(request), address, sender, int(after), self._holds(request)).run()
         finally:
             self._open.discard(ws)
         return ws if opened else web.Response()  # a socket that was never opened cannot be closed
+
+    def _holds(self, request: web.Request) -> Callable[[], Awaitable[bool]]:
+        """Whether the login that a socket was opened with holds, and means the same chat still."""
+        before = self._door.known(request).visitor
+
+        async def holds() -> bool:
+            if before is None:
+                return True
+            await self._door.meet(request)
+            now = self._door.visitor(request)
+            return now is not None and (now.login, now.here) == (before.login, before.here)
+
+        return holds
 
     async def close(self) -> None:
         """Tell all clients that the daemon goes away; they come back when it does."""
@@ -318,16 +350,23 @@ class ChatSockets:
 
     def _place(self, request: web.Request) -> tuple[Address, str]:
         """Where the client speaks, and as whom."""
-        caller = self._door.caller(request)
-        if caller is None:
-            raise unknown_caller(self._door)
+        caller = self._door.known(request)
         if request.query.get("transport", "web") == "terminal":
             if caller.user is None:
                 raise Problem(400, "The terminal is reached through the daemon's socket only.")
             return Address("terminal", caller.user), caller.user
-        if not caller.owner:
-            raise Problem(403, "Only clew's own user may use the chat page.")
-        return Address("web", chat_id(request.query.get("chat") or "local")), "local"
+        return place(caller, request.query.get("chat"))
+
+
+def place(caller: Caller, chat: str | None) -> tuple[Address, str]:
+    """The chat of the page that a caller means by this name, and as whom they speak there. Nobody else's is among them. Raises Problem."""
+    name = chat_id(chat or LOCAL)
+    if caller.visitor is not None and not caller.visitor.here:
+        own = page_name(caller.visitor.person)
+        return Address("web", own, None if name == LOCAL else name), own
+    if caller.visitor is None and not caller.owner:
+        raise Problem(403, "Only clew's own user may use the chat page.")
+    return Address("web", name), LOCAL
 
 
 def chat_id(text: str) -> str:

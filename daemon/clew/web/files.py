@@ -14,8 +14,8 @@ from clew.inbox import named
 from clew.service import Service
 from clew.store.files.door import TooLarge
 from clew.transport import Address, Attachment
-from clew.web.auth import Door, unknown_caller
-from clew.web.chat import chat_id, is_file_id
+from clew.web.auth import Door
+from clew.web.chat import is_file_id, place
 from clew.web.wire import Problem, answer
 
 UPLOADED = "application/octet-stream"
@@ -61,12 +61,7 @@ class Files:
 
     def _place(self, request: web.Request) -> Address:
         """The chat that is asked about."""
-        caller = self._door.caller(request)
-        if caller is None:
-            raise unknown_caller(self._door)
-        if not caller.owner:
-            raise Problem(403, "Only clew's own user may use the chat page.")
-        return Address("web", chat_id(request.query.get("chat") or "local"))
+        return place(self._door.known(request), request.query.get("chat"))[0]
 
 
 async def given(path: Path, name: str) -> web.FileResponse:

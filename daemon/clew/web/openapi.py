@@ -25,7 +25,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A route of the API. `result`: the type of what `handler` returns, rendered as JSON."""
+    """A route of the API. `result`: the type of what `handler` returns, rendered as JSON. everybody: not for owners alone, but
+    for each who is known, of what is theirs."""
 
     method: str
     path: str
@@ -35,6 +36,7 @@ class Endpoint:
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
     body_bytes: int = 64 * 1024
+    everybody: bool = False
 
 
 class Failure(BaseModel):

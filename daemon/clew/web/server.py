@@ -41,7 +41,7 @@ async def serve(service: Service, *, tcp: bool = True) -> AsyncIterator[Listenin
     try:
         port = await _listen_tcp(runner, config) if tcp else 0
         await web.SockSite(runner, _unix_socket(path)).start()
-        yield Listening(_url(config, port), path, port)
+        yield Listening(_url(config, port or config.http.port), path, port)
     finally:
         await runner.cleanup()
         with suppress(FileNotFoundError):

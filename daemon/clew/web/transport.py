@@ -11,6 +11,8 @@ from clew.transport import Address, Capabilities, Delivery, Host, Part, Preview,
 
 CHAT = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """The name of a chat of the page."""
+OWN = re.compile(r"~[a-z2-7]{16}")
+"""The page of somebody who is not this machine's owner; its chats are its threads."""
 
 
 class Settings(BaseModel):
@@ -21,7 +23,8 @@ class Settings(BaseModel):
 
 def unreachable(to: Address) -> str:
     """Why no page can show the chat `to`; empty where one can. The terminal's chats are named by the system's users."""
-    if to.transport != "web" or (to.thread is None and CHAT.fullmatch(to.chat)):
+    named = CHAT if to.thread is None else OWN
+    if to.transport != "web" or (named.fullmatch(to.chat) and CHAT.fullmatch(to.thread or "local")) or OWN.fullmatch(str(to)[4:]):
         return ""
     return "a chat is named by 1 to 64 of A-Z a-z 0-9 _ . -, without a thread"
 

@@ -9,6 +9,7 @@ from clew.store.notes import NOTHING, NoteEffect, Standing
 from clew.store.records.approvals import Withdrawn
 from clew.store.records.calls import CacheEntry, ModelCall, ToolState
 from clew.store.records.jobs import JobEffect
+from clew.store.records.logins import LoggedOut, LoginLink
 from clew.store.records.people import AccessEffect, InboxKind, LinkCode, Person
 from clew.store.records.search import Recalled
 from clew.store.records.window import PromptState, ViewRows
@@ -148,5 +149,5 @@ class Outcome:
     error: str = ""
     new_session: bool = False
     boundary: Boundary | None = None
-    effects: "tuple[Effect | NoteEffect | JobEffect | AccessEffect | LinkCode | Withdrawn | Switch, ...]" = ()
+    effects: "tuple[Effect | NoteEffect | JobEffect | AccessEffect | LinkCode | LoginLink | LoggedOut | Withdrawn | Switch, ...]" = ()
     run: Literal["", "silent", "skipped"] = ""

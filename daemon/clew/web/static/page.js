@@ -41,9 +41,17 @@ const connection = new Connection(chat, {
     messageBytes = answer.message_bytes;
     attachments.mostBytes = answer.attachment_bytes;
     at("logout").hidden = !answer.logged_in || answer.login;
+    at("to-console").hidden = !answer.login && !answer.console;
+    if (answer.name) remember(answer.name);
   },
   after: () => timeline.newest,
 });
+
+// Whose unsent words this browser holds; link.js asks for it.
+function remember(name) {
+  at("logout").title = `Logged in as ${name}`;
+  try { localStorage.setItem("clew.name", name); } catch { /* no storage */ }
+}
 
 function receive(frame) {
   switch (frame.type) {
