@@ -37,6 +37,7 @@ from clew.context.redact import redact
 from clew.delivery import Delivering
 from clew.dispatcher import Dispatcher, Work
 from clew.documents.reading import Reader
+from clew.erasing import Erasing
 from clew.errors import ClewError, UsageError
 from clew.fetching import Fetcher
 from clew.fitting import Fitting
@@ -131,6 +132,7 @@ class Service:
         self.owner = Owner(store, self._adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)
         self.reindexing = Reindexing(store, self.time, self.progress)
+        self.erasing = Erasing(store, self.time, self.progress, lambda: ZoneInfo(self.zone))
         for name, section in sections(config).items():
             self._add(name, build_transport(section))
         self._compose(config, lineup, self._scheduler(config))
@@ -289,6 +291,7 @@ class Service:
     async def _recover(self) -> None:
         safe = frozenset(name for name, each in self.transports.items() if each.transport.capabilities.idempotent_send)
         interrupted, unknown = await self.store.recover(safe, self.time.wall())
+        await self.erasing.recover()
         if interrupted or unknown:
             log.info("daemon.recovered", turns=interrupted, sends_unknown=unknown)
 
@@ -301,7 +304,7 @@ class Service:
         due = Due(lambda: self.compactor, lambda: self.watch) if remote else None
         self.upkeep = Upkeep(self.store, due, self.time, self.metrics)
         loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
-        loops |= {"attaching": self.attaching.run}
+        loops |= {"erasing": self.erasing.run, "attaching": self.attaching.run}
         loops |= {"meaning": partial(self.meaning.run, self.progress)} if self.meaning else {}
         background = [self._spawn(name, run) for name, run in loops.items()]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)

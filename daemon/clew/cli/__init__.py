@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "docs": ("docs", "Documents that answers can rest on: add, list, remove and search them."),
     "cron": ("cron", "Scheduled prompts: list them, run one, see when they run and what became of it."),
     "access": ("access", "Who asked to talk to clew: list, approve, deny."),
+    "privacy": ("privacy", "What belongs to a person: write it out, or erase it for good."),
     "approvals": ("approvals", "Tools to which somebody said always, and questions that wait."),
     "outbox": ("outbox", "Replies that wait to be sent or could not be."),
     "db": ("db", "Look after the database."),

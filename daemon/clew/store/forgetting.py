@@ -37,11 +37,7 @@ def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo,
     first, turns = _first(db, session, listed), _turns(db, session, listed)
     facts = notes.forget(db, ids, now)
     told = [*quoting(db, ids), *_telling(db, facts)]
-    db.executemany(
-        "INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', ?) ON CONFLICT (message) DO UPDATE"
-        " SET reason = 'deleted', shown = 0",
-        [(each, now) for each in (*ids, *told)],
-    )
+    _retract(db, (*ids, *told), now)
     db.execute(f"DELETE FROM pins WHERE message IN {_IN}", (listed,))
     db.execute(f"DELETE FROM recalled WHERE message IN {_IN}", (listed,))
     files.forget(db, listed)
@@ -57,7 +53,7 @@ def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo,
     if transcript.between(db, session, 0):
         leave_summaries(db, session, set(ids), first, zone, known)
     else:
-        _end(db, session)
+        end(db, session)
 
 
 def foreseen(db: sqlite3.Connection, session: str, ids: Sequence[str]) -> Foreseen:
@@ -94,15 +90,32 @@ def _leave_turns(db: sqlite3.Connection, turns: str) -> None:
     db.execute(f"DELETE FROM recalled WHERE turn IN {_IN}", (turns,))
 
 
-def unquote(db: sqlite3.Connection, ids: Sequence[str]) -> None:
-    """Messages are about to be deleted: what quotes them elsewhere goes too, as of when it was written."""
-    told = quoting(db, ids)
+def _retract(db: sqlite3.Connection, ids: Sequence[str], now: float) -> None:
+    db.executemany(
+        "INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', ?) ON CONFLICT (message) DO UPDATE"
+        " SET reason = 'deleted', shown = 0",
+        [(each, now) for each in ids],
+    )
+
+
+def untell(db: sqlite3.Connection, facts: Sequence[tuple[str, str]]) -> None:
+    """Notes are gone: so are the results of tools that told them, as of when they were written, and the blocks of prompts."""
+    _blank(db, _telling(db, facts))
+    _leave_prompts(db, set(), {scope for scope, _ in facts})
+
+
+def _blank(db: sqlite3.Connection, ids: Sequence[str]) -> None:
     db.execute(
         f"INSERT INTO retractions (message, reason, at) SELECT id, 'deleted', at FROM messages WHERE id IN {_IN}"
         " ON CONFLICT (message) DO UPDATE SET reason = 'deleted', shown = 0",
-        (json.dumps(told),),
+        (json.dumps(ids),),
     )
-    transcript.blank(db, told)
+    transcript.blank(db, ids)
+
+
+def unquote(db: sqlite3.Connection, ids: Sequence[str]) -> None:
+    """Messages are about to be deleted: what quotes them elsewhere goes too, as of when it was written."""
+    _blank(db, quoting(db, ids))
     db.execute(f"DELETE FROM recalled WHERE message IN {_IN}", (json.dumps(ids),))
     _leave_prompts(db, set(ids), set())
 
@@ -180,7 +193,7 @@ def _year(row: Compaction, zone: tzinfo) -> int | None:
     return datetime.fromtimestamp(at, zone).year if at else None
 
 
-def _end(db: sqlite3.Connection, session: str) -> None:
+def end(db: sqlite3.Connection, session: str) -> None:
     """Nothing of a thread is left: nor are its summaries."""
     for table in ("compactions", "compaction_state", "boundaries", "prompt_state"):
         db.execute(f"DELETE FROM {table} WHERE session = ?", (session,))

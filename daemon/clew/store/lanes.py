@@ -74,19 +74,11 @@ def put(db: sqlite3.Connection, making: Making) -> None:
         db.executemany("INSERT OR REPLACE INTO lanes (segment, term, lane) VALUES (?, ?, ?)", [(making.segment, _DONE, b""), *made])
 
 
-def forget(db: sqlite3.Connection, session: str) -> None:
-    """Take away the lanes of the segments that hold a message of this session, which is about to be deleted."""
-    db.execute(
-        "DELETE FROM lanes WHERE segment IN (SELECT place >> ? FROM messages JOIN places ON message = number WHERE session = ?)",
-        (SEGMENT_BITS, session),
-    )
-
-
-def forget_rows(db: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Take away the lanes of the segments that hold one of these messages, whose words are about to go."""
+def forget_rows(db: sqlite3.Connection, numbers: str) -> None:
+    """Take away the lanes of the segments that hold one of these messages (JSON: numbers), whose words are about to go."""
     db.execute(
         "DELETE FROM lanes WHERE segment IN (SELECT place >> ? FROM json_each(?) JOIN places ON message = value)",
-        (SEGMENT_BITS, json.dumps(numbers)),
+        (SEGMENT_BITS, numbers),
     )
 
 

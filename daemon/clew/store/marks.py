@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from clew.errors import NotFound, UsageError
 from clew.messages import Message
-from clew.store import Effect, Pin, compactions, forgetting, private, transcript
+from clew.store import Effect, Pin, compactions, erased, forgetting, private, transcript
 
 SHOWN = 40
 """Characters of a wrong id that are said back."""
@@ -77,6 +77,7 @@ def take(db: sqlite3.Connection, session: str, effect: Effect, now: float, known
             db.executemany("INSERT OR IGNORE INTO retractions (message, reason, at) VALUES (?, 'undo', ?)", taken)
         case "forget":
             forgetting.take(db, session, effect.ids, ZoneInfo(effect.zone), known, now)
+            erased.record(db, "messages", {"session": session, "ids": effect.ids}, now)
         case "private":
             private.begin(db, session)
         case "open":

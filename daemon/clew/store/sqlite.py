@@ -13,6 +13,7 @@ from clew.store.doors.jobs import JobsDoor
 from clew.store.doors.logins import LoginsDoor
 from clew.store.doors.pages import PagesDoor
 from clew.store.doors.people import PeopleDoor
+from clew.store.doors.privacy import PrivacyDoor
 from clew.store.doors.search import SearchDoor
 from clew.store.doors.sessions import SessionsDoor
 from clew.store.doors.turns import TurnsDoor
@@ -22,7 +23,7 @@ from clew.store.port import Store
 
 
 class SqliteStore(
-    TurnsDoor, ViewDoor, SearchDoor, DeliveryDoor, PeopleDoor, LoginsDoor, JobsDoor, SessionsDoor, PagesDoor, HealthDoor, Store
+    TurnsDoor, ViewDoor, SearchDoor, DeliveryDoor, PeopleDoor, LoginsDoor, JobsDoor, SessionsDoor, PagesDoor, PrivacyDoor, HealthDoor, Store
 ):
     """One file. Open it with `open`, close it with `close` (its connections live in threads)."""
 

@@ -134,18 +134,19 @@ def index_text(db: sqlite3.Connection, text: str) -> str:
     return str(db.execute("SELECT index_text(?)", (text,)).fetchone()[0])
 
 
-def forget(db: sqlite3.Connection, session: str) -> int:
-    """Take a session's messages out of the index and delete them. Returns their number."""
-    rows = db.execute(f"SELECT number, {COLUMNS} FROM messages WHERE session = ?", (session,)).fetchall()
+def forget(db: sqlite3.Connection, session: str, newest: int = -1) -> int:
+    """Take a session's messages out of the index and delete them: all, or so many of the newest. Returns their number."""
+    rows = db.execute(f"SELECT number, {COLUMNS} FROM messages WHERE session = ? ORDER BY seq DESC LIMIT ?", (session, newest)).fetchall()
     built = built_beside(db)
-    lanes.forget(db, session)
+    numbers = json.dumps([number for number, *_ in rows])
+    lanes.forget_rows(db, numbers)
     for number, *row in rows:
         found = message(row)
         for into in ("", BESIDE) if number <= built else ("",):
             _unindex(db, number, found, into)
     for into in ("", BESIDE) if built else ("",):
         db.execute(f"DELETE FROM {into}document_frequency WHERE messages <= 0")
-    db.execute("DELETE FROM messages WHERE session = ?", (session,))
+    db.execute("DELETE FROM messages WHERE number IN (SELECT value FROM json_each(?))", (numbers,))
     if built:  # a number that is free again will be another message's
         db.execute(
             "UPDATE meta SET value = json_set(value, '$.done', min(?, (SELECT coalesce(max(number), 0) FROM messages))) WHERE key = ?",
@@ -163,7 +164,7 @@ def blank(db: sqlite3.Connection, ids: Iterable[str], *, nameless: bool = False)
         (json.dumps(tuple(ids)), nameless),
     ).fetchall()
     built = built_beside(db)
-    lanes.forget_rows(db, [number for number, *_ in rows])
+    lanes.forget_rows(db, json.dumps([number for number, *_ in rows]))
     for number, *row in rows:
         found = message(row)
         empty = replace(found, blocks=(), sender="" if nameless else found.sender, sender_name="")

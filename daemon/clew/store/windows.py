@@ -28,6 +28,10 @@ class Windows:
         if len(self._messages) > LIMIT:
             del self._messages[next(iter(self._messages))]
 
+    def clear(self) -> None:
+        """Rows of any session were deleted."""
+        self._messages.clear()
+
     def forget(self, session: str) -> None:
         """A session was deleted: rows that come under its name from now on, by an import, are others."""
         self._messages.pop(session, None)

@@ -26,6 +26,7 @@ from clew.web.index import Index
 from clew.web.jobs import Jobs
 from clew.web.memory import Memory
 from clew.web.openapi import BASE, Call, Endpoint, document
+from clew.web.privacy import Privacy
 from clew.web.search import Search
 from clew.web.wire import Problem, answer, checked, plain, problem_of, read_object
 
@@ -164,6 +165,7 @@ class Api:
             *Approvals(service).endpoints,
             *Search(service).endpoints,
             *Index(service).endpoints,
+            *Privacy(service).endpoints,
             *Documents(service).endpoints,
             *Database(service).endpoints,
             *Costs(service).endpoints,
@@ -241,7 +243,7 @@ class Api:
     async def delete_session(self, call: Call) -> Any:
         session = await self._find(call)
         try:
-            return {"session": session.id, "messages": await self._store.delete_session(session.id)}
+            return {"session": session.id, "messages": await self._store.delete_session(session.id, self._service.time.wall())}
         except UsageError as error:
             raise Problem(409, error.message, error.hint) from error
 

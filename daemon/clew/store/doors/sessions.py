@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from clew.messages import Message
-from clew.store import Foreseen, Said, SessionRow, branches, forgetting, imports, private, proof, sessions, transcript
+from clew.store import Foreseen, Said, SessionRow, branches, erased, forgetting, imports, private, proof, sessions, transcript
 from clew.store.doors.opened import Opened
 from clew.transport import Inbound
 
@@ -89,11 +89,17 @@ class SessionsDoor(Opened):
         """What goes with messages of a session when they are forgotten."""
         return await self._db.read(forgetting.foreseen, session, ids)
 
-    async def delete_session(self, session: str) -> int:
-        """Delete a session for good, and what quotes it elsewhere. Returns how many messages it had. Raises UsageError while a turn of it
-        runs."""
+    async def delete_session(self, session: str, now: float = 0.0) -> int:
+        """Delete a session for good, and what quotes it elsewhere. now: seconds since the epoch, 0 where nobody asks when. Returns how many
+        messages it had. Raises UsageError while a turn of it runs."""
         self._windows.forget(session)  # before: whoever waits for the commit may be cancelled
-        gone = await self._db.write(sessions.delete, session)
+
+        def both(db: sqlite3.Connection) -> int:
+            gone = sessions.delete(db, session)
+            erased.record(db, "session", {"session": session}, now)
+            return gone
+
+        gone = await self._db.write(both)
         await self.files.sweep()
         return gone
 
