@@ -73,6 +73,7 @@ async def _fill(clew: Clew, log: structlog.typing.FilteringBoundLogger) -> None:
         for number, text in enumerate(("The boat lies at berth 14.", f"And {LONG}?", "pay the rent")):
             await tab.say(f"m{number}", text)
             await tab.until("message", role="assistant", in_reply_to=f"m{number}")
+    await _talk(clew)
     edits: list[Edit] = [PutEntity("Ana", "person"), PutFact("Ana", "likes tea"), PutFact("Ana", "likes coffee", replaces=("likes tea",))]
     edits += [PutRelation("Ana", "Bo", "sister_of"), PutFact(LONG[:190], LONG), PutPreference("style", "short answers")]
     await service.store.notes.change(Where(person="ada"), "user", edits, By("ada"), now)
@@ -89,3 +90,28 @@ async def _fill(clew: Clew, log: structlog.typing.FilteringBoundLogger) -> None:
         work.at(120)
     for level in ("info", "warning", "error"):
         await asyncio.to_thread(getattr(log, level), f"example.{level}", session="abcdef", err=LONG)
+
+
+async def _talk(clew: Clew) -> None:
+    """A short thread; then one that recalls it, was compacted twice, and has something pinned and something taken back."""
+    service = clew.service
+    told = [
+        "Which berth has the boat?",
+        "Do not paint it red.",
+        "שלום, זה טקסט מימין לשמאל",
+        LONG,
+        *(f"Plank {number} is new." for number in range(8)),
+    ]
+    async with Tab.open(clew, "chat=harbour&after=0") as tab:
+        await tab.say("h0", "The harbour master gave the boat berth 14.")
+        await tab.until("message", role="assistant", in_reply_to="h0")
+    async with Tab.open(clew, "chat=boat&after=0") as tab:
+        for number, text in enumerate(told):
+            await tab.say(f"b{number}", text)
+            await tab.until("message", role="assistant", in_reply_to=f"b{number}")
+    session = await service.store.current_session("web:boat")
+    assert session is not None
+    threads = service.threads
+    for effect in ((await threads.pin(session, "#1")).effect, (await threads.take_back(session)).effect):
+        await threads.carry_out(session, effect)
+    assert (await service.compactor.compact(session, "command", "the berth")).state == "done"

@@ -72,7 +72,7 @@ async def test_threads_are_listed_found_and_paged(clew: Clew) -> None:  # P4
 @pytest.mark.asyncio
 async def test_a_transcript_is_read_from_end_to_end_both_ways(clew: Clew) -> None:  # P1
     session = await talk(clew, "hello")
-    await _import(clew, "longer", 3 * PAGE + 7)
+    await import_rows(clew, "longer", 3 * PAGE + 7)
     page = await seen(clew, f"{THREAD}?id=longer")
     total = 3 * PAGE + 7
     assert numbers(page) == list(range(total - PAGE + 1, total + 1))
@@ -95,7 +95,8 @@ async def test_a_transcript_is_read_from_end_to_end_both_ways(clew: Clew) -> Non
     assert "There is no session" in await seen(clew, f"{THREAD}?id=nosuch", 404)
 
 
-async def _import(clew: Clew, session: str, messages: int) -> None:
+async def import_rows(clew: Clew, session: str, messages: int) -> None:
+    """A session of so many rows of somebody."""
     rows = [
         {
             "id": f"{session}{seq:06}",

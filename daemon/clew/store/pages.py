@@ -10,9 +10,11 @@ from clew.store import Compaction, CompactionRow, Filed, Line, Lines, Listed, Se
 from clew.store.damage import readable
 
 _FILED = (
+    "WITH found AS MATERIALIZED (SELECT s.id, (SELECT at FROM messages WHERE session = s.id ORDER BY seq DESC LIMIT 1) AS last"
     " FROM sessions AS s JOIN chats AS c ON c.id = s.chat WHERE s.run = ? AND (? = '' OR c.transport = ?)"
-    " AND (? = '' OR s.id LIKE ? ESCAPE '\\' OR s.title LIKE ? ESCAPE '\\' OR c.address LIKE ? ESCAPE '\\' OR c.person LIKE ? ESCAPE '\\')"
-    " AND EXISTS (SELECT 1 FROM messages WHERE session = s.id)"
+    " AND (? = '' OR s.id LIKE ? ESCAPE '\\' OR s.title LIKE ? ESCAPE '\\' OR c.address LIKE ? ESCAPE '\\' OR c.person LIKE ? ESCAPE '\\'))"
+    " SELECT id, (SELECT count(*) FROM found WHERE last IS NOT NULL) FROM found WHERE last IS NOT NULL"
+    " ORDER BY last DESC, id LIMIT ? OFFSET ?"
 )
 _LISTED = (
     "SELECT s.id, c.address, s.title, s.created, (SELECT at FROM messages WHERE session = s.id ORDER BY seq DESC LIMIT 1),"
@@ -30,13 +32,9 @@ def sessions(db: sqlite3.Connection, filed: Filed, limit: int, offset: int) -> t
     """Sessions that have messages, the one spoken in last first, and how many there are in all."""
     escaped = filed.words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     values = (int(filed.runs), filed.transport, filed.transport, filed.words, *([f"%{escaped}%"] * 4))
-    ids = db.execute(
-        f"SELECT s.id, (SELECT at FROM messages WHERE session = s.id ORDER BY seq DESC LIMIT 1) AS last{_FILED}"
-        " ORDER BY last DESC, s.id LIMIT ? OFFSET ?",
-        (*values, limit, offset),
-    ).fetchall()
-    total: int = db.execute(f"SELECT count(*){_FILED}", values).fetchone()[0]
-    return listed(db, [identifier for identifier, _ in ids]), total
+    rows = db.execute(_FILED, (*values, limit, offset)).fetchall()
+    first = rows or db.execute(_FILED, (*values, 1, 0)).fetchall()  # behind the last page, too, it is said how many there are
+    return listed(db, [identifier for identifier, _ in rows]), first[0][1] if first else 0
 
 
 def listed(db: sqlite3.Connection, ids: Sequence[str]) -> list[Listed]:

@@ -213,8 +213,8 @@ class Threads:
         listed = await self._listed(checked(SessionQuery, request.query).id)
         goes = f"{listed.row.messages:,} messages"
         if listed.row.messages <= FORESEEN:
-            rows = await self._store.transcript(listed.row.id)
-            goes = told(await self._store.foreseen(listed.row.id, [row.id for row in rows])) if rows else "nothing that is not deleted"
+            rows = (await self._store.lines(listed.row.id, FORESEEN)).lines
+            goes = told(await self._store.foreseen(listed.row.id, [row.message.id for row in rows]))
         return await self._frame.drawn(request, "delete.html", listed=listed, goes=goes)
 
     async def delete(self, request: web.Request, caller: Caller) -> web.Response:
