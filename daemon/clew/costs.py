@@ -253,11 +253,16 @@ def quantity(limit: Limit, count: int) -> str:
     return f"{count:,} tokens" if limit.unit == "tokens" else money(count)
 
 
+def portion(limit: Limit, count: int) -> str:
+    """So much of all of a limit."""
+    return f"{count:,} of {limit.most:,} tokens" if limit.unit == "tokens" else f"{money(count)} of {money(limit.most)}"
+
+
 def budget_line(standing: Standing, zone: str) -> str:
     """A budget, what is left of it, and when it resets."""
     limit = standing.limit
     share_used = f"{standing.used / limit.most:.0%}" if limit.most else "100%"
-    used = f"{quantity(limit, standing.used)} of {quantity(limit, limit.most)} used ({share_used})"
+    used = f"{portion(limit, standing.used)} used ({share_used})"
     line = (
         f"Budget {limit.name} ({whose(standing)}, {_when(standing)}): {used}, {quantity(limit, standing.left)} left;"
         f" it resets {moment(standing.resets_at, zone)}"
@@ -275,7 +280,7 @@ def refusal(standing: Standing, wanted: Amount, zone: str) -> str:
     resets = f"It resets {moment(standing.resets_at, zone)}."
     if standing.left and wanted.of(limit.unit) <= limit.most:
         return (
-            f"{named} is nearly used up: {quantity(limit, standing.left)} of {quantity(limit, limit.most)} are left, and this would take"
+            f"{named} is nearly used up: {portion(limit, standing.left)} are left, and this would take"
             f" about {quantity(limit, wanted.of(limit.unit))}. {resets}"
         )
     if standing.left:
@@ -283,7 +288,7 @@ def refusal(standing: Standing, wanted: Amount, zone: str) -> str:
             f"This would take about {quantity(limit, wanted.of(limit.unit))}, more than all of {named[:1].lower()}{named[1:]},"
             f" {quantity(limit, limit.most)}. /new begins a shorter conversation."
         )
-    return f"{named} is used up: {quantity(limit, standing.used)} of {quantity(limit, limit.most)}. {resets}"
+    return f"{named} is used up: {portion(limit, standing.used)}. {resets}"
 
 
 def whose(standing: Standing) -> str:

@@ -33,6 +33,10 @@ people:
   bo: {{role: member, identities: ["mqtt:bo"]}}
 projects:
   garden: ["mqtt:ada/garden"]
+budgets:
+  house: {{per: all, every: month, money: 20}}
+  {long}: {{per: person, every: day, tokens: 90000}}
+prices: {{any: {{input: 3, output: 15}}}}
 agent: {{compression: {{trigger_messages: 12, keep_recent: 4}}}}
 docs: {{paths: ["{folder}/library"]}}
 schedule:

@@ -182,7 +182,7 @@ async def test_roles_and_people_have_their_own_limits(tmp_path: Path) -> None:
         )
         async with world.running():
             assert await world.desk.ask("hello", "ada") == "yes"
-            assert "Your budget for today is used up: 0 tokens of 0 tokens" in await world.desk.ask("hello", "bob")
+            assert "Your budget for today is used up: 0 of 0 tokens" in await world.desk.ask("hello", "bob")
             assert await world.desk.ask("hello", "eve") == "yes"
 
 

@@ -20,7 +20,7 @@ CHUNK = 500
 """Calls that are taken in by one statement."""
 REMEMBERED = 70 * 86_400.0
 """Seconds for which it is known that somebody was told of a budget: longer than any period."""
-_OLD = "(key GLOB 'said/budget/*' OR key GLOB 'closed/budget/*') AND CAST(value AS REAL) < ?"
+_OLD = "key GLOB 'said/budget/*' AND CAST(value AS REAL) < ?"
 
 _SUMS = "calls, input, output, cache_read, cache_write, micros, unpriced, replies, reply_ms"
 _PAYER = "CASE WHEN c.payer <> '' THEN c.payer WHEN chats.direct THEN coalesce(chats.person, '') ELSE '' END"
@@ -256,7 +256,7 @@ def standings(db: sqlite3.Connection, payer: Payer, limits: Sequence[Limit], now
 
 def _closed(limit: Limit, subject: str, when: str) -> str:
     """The key in `meta` that a call was refused by this limit in a period; one that is raised is open again."""
-    return f"closed/budget/{limit.name}/{limit.most}/{subject}/{when}"
+    return f"said/budget/closed/{limit.name}/{limit.most}/{subject}/{when}"
 
 
 def _reserved(db: sqlite3.Connection, limit: Limit, subject: str, now: float) -> Amount:

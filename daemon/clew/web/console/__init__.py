@@ -14,6 +14,7 @@ from clew.web.console.outbox import Outbox
 from clew.web.console.overview import Overview
 from clew.web.console.schedule import Schedule
 from clew.web.console.search import Search
+from clew.web.console.spend import Spend
 from clew.web.console.threads import Threads
 
 PLACES = (
@@ -25,6 +26,7 @@ PLACES = (
     Place("Documents", "/console/documents", Documents),
     Place("Approvals", "/console/approvals", Approvals),
     Place("Outbox", "/console/outbox", Outbox),
+    Place("Spend", "/console/spend", Spend),
     Place("Config", "/console/config", Config),
     Place("Log", "/console/log", Log),
     Place("Chat", "/", None),
