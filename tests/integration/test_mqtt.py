@@ -8,9 +8,12 @@ from pathlib import Path
 
 import aiomqtt
 import pytest
+import structlog
 from pydantic import SecretStr
 
+from clew.plugins import Fault, Remark
 from clew.transport import Preview, Refused, Retry, Typing, Unknown
+from clew_transports.mqtt import doctor
 from clew_transports.mqtt.transport import MqttTransport, Settings, plugin
 from tests.integration.mqtt_harness import (
     DEADLINE_S,
@@ -527,10 +530,97 @@ async def test_tls_checks_the_brokers_certificate(tmp_path: Path, free_port: int
             assert payload(await heard(ada, on(OUT)))["text"] == "y" * 100_000
 
 
+# Doctor ----------------------------------------------------------------------------------------------------------
+
+ALL_WRITE = "whoever reaches the broker"
+NO_LIST = "clew's account may write as anybody"
+MUTE = "clew's account may not write chat/v1/clew/out/…: no reply can be sent"
+UNSEEN = "clew's account may not write chat/v1/clew/ev/…: nobody sees that it is typing"
+OPEN_LIST = "topic write chat/v1/clew/in/#\nuser clew\ntopic write chat/v1/clew/#\n"
+SHIPPED = Path(__file__).parents[2] / "deploy" / "mosquitto.acl"
+
+
+async def examined(broker: Mosquitto, password: str | None = "right", username: str = "clew") -> tuple[list[Fault], str]:
+    """(the faults, all remarks together)."""
+    assert plugin.examine is not None
+    account = {"username": username, "password": SecretStr(password)} if password else {}
+    found = await plugin.examine("mqtt", Settings(port=broker.port, **account))  # type: ignore[arg-type]
+    return [each for each in found if isinstance(each, Fault)], "; ".join(each.text for each in found if isinstance(each, Remark))
+
+
 @pytest.mark.asyncio
 async def test_the_doctor_logs_in(tmp_path: Path) -> None:
-    assert plugin.examine is not None
-    with Mosquitto(tmp_path, users={"clew": "right"}) as broker:
-        for password, expected in (("right", 0), ("wrong", 1)):
-            settings = Settings(port=broker.port, username="clew", password=SecretStr(password))
-            assert len(await plugin.examine("mqtt", settings)) == expected
+    with Mosquitto(tmp_path, users={"clew": "right"}, acl=SHIPPED) as broker:
+        faults, remarks = await examined(broker)
+        assert faults == []
+        assert "cannot be seen from here" in remarks
+        [fault] = (await examined(broker, "wrong"))[0]
+        assert (fault.serious, "the broker refused the connection" in fault.text) == (True, True)
+    [fault] = (await examined(broker))[0]
+    assert "cannot connect" in fault.text
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("users", "acl", "settings", "said"),
+    [
+        ({}, None, "", [(ALL_WRITE, False)]),
+        ({"clew": "right"}, None, "", [(NO_LIST, False)]),
+        (
+            {"clew": "right"},
+            "user clew\ntopic read chat/v1/clew/in/#\n",
+            "",
+            [(MUTE, True), ("clew's account may not write chat/v1/clew/ev", False)],
+        ),
+        (
+            {"clew": "right"},
+            "topic write chat/v1/clew/in/#\nuser clew\ntopic write chat/v1/clew/#\n",
+            "allow_anonymous true",
+            [(NO_LIST, False), (ALL_WRITE, False)],
+        ),
+        ({"clew": "right"}, None, "retain_available false", [("the broker keeps no retained messages", False), (NO_LIST, False)]),
+    ],
+)
+async def test_the_doctor_sees_what_a_client_can_see(
+    tmp_path: Path, users: dict[str, str], acl: str | None, settings: str, said: list[tuple[str, bool]]
+) -> None:
+    path = tmp_path / "list"
+    path.write_text(acl or "")
+    (tmp_path / "broker").mkdir()
+    with Mosquitto(tmp_path / "broker", users=users or None, acl=path if acl else None, settings=settings) as broker:
+        faults, remarks = await examined(broker, "right" if users else None)
+    assert [(fault.text.startswith(text), fault.serious) for fault, (text, _) in zip(faults, said, strict=True)] == [
+        (True, serious) for _, serious in said
+    ]
+    assert ("the broker is mosquitto version" in remarks) == (acl is None and not settings)
+
+
+@pytest.mark.asyncio
+async def test_the_doctor_disturbs_neither_clew_nor_its_session(mosquitto: Mosquitto) -> None:
+    inbox = Inbox()
+    async with running(mosquitto.port, inbox), person(mosquitto.port) as ada:
+        with structlog.testing.capture_logs() as logs:
+            await examined(mosquitto, None)
+            await ada.publish(IN, "Good morning!", qos=1)
+            await inbox.until(lambda: bool(inbox.rows))
+        assert len(inbox.rows) == 1
+        assert inbox.reports == inbox.reports[:1]  # it was never thrown out
+        assert {each["event"] for each in logs} <= {"inbox.rejected"}
+
+
+@pytest.mark.parametrize(
+    ("present", "told", "text"),
+    [
+        (True, {}, ""),
+        (False, {}, "the broker keeps no sessions: what is sent while clew is off is lost"),
+        (True, {"SessionExpiryInterval": 5}, "the broker keeps sessions for 5 s, and clew asks for 30 days"),
+    ],
+)
+def test_a_broker_that_keeps_no_sessions_is_named(present: bool, told: dict[str, int], text: str) -> None:
+    assert "".join(fault.text for fault in doctor.session(present, told)) == text
+
+
+def test_what_a_broker_does_not_do_is_named() -> None:
+    told = {"MaximumQoS": 0, "WildcardSubscriptionAvailable": 0, "RetainAvailable": 0}
+    assert [fault.serious for fault in doctor.limits(told)] == [True, True, False]
+    assert list(doctor.limits({"MaximumQoS": 1, "RetainAvailable": 1})) == []

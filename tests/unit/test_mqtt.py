@@ -114,6 +114,7 @@ def test_settings_have_the_documented_defaults() -> None:
         "password": None,
         "tls": False,
         "keepalive": "30s",
+        "home_assistant": {"enabled": False, "prefix": "homeassistant", "user": "homeassistant"},
     }
 
 

@@ -37,6 +37,9 @@ MAX_WAITING_PACKETS = 256
 TIMEOUT_S = 10.0
 """For each answer of the broker."""
 
+TOLD = ("MaximumPacketSize", "MaximumQoS", "RetainAvailable", "SessionExpiryInterval", "WildcardSubscriptionAvailable")
+"""What a broker may say of itself when it takes a connection."""
+
 SESSION_TAKEN_OVER = 142
 UNSUPPORTED_PROTOCOL = 132
 SECOND_CLEW = "does a second clew run for this bot?"
@@ -75,7 +78,8 @@ class NotAccepted(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where to connect to and as whom. `keepalive` in seconds; `status` is the topic of the last will."""
+    """Where to connect to and as whom. `keepalive` in seconds; `status` is the topic of the last will, empty for none. clean: nothing is
+    taken up from an earlier session. session_s: seconds that the broker is to keep the session."""
 
     host: str
     port: int
@@ -85,24 +89,8 @@ class Broker:
     password: str | None = None
     tls: bool = False
     keepalive: float = 30.0
-
-
-async def refusal(broker: Broker) -> str:
-    """Why the broker does not let this account in, for nothing but a look; empty where it does."""
-    client = aiomqtt.Client(
-        broker.host,
-        broker.port,
-        username=broker.username,
-        password=broker.password,
-        protocol=aiomqtt.ProtocolVersion.V5,
-        tls_context=ssl.create_default_context() if broker.tls else None,
-        timeout=TIMEOUT_S,
-    )
-    try:
-        async with client:
-            return ""
-    except (aiomqtt.MqttError, OSError) as error:
-        return f"the broker refused the connection: {str(error)[:200] or type(error).__name__}"
+    clean: bool = False
+    session_s: int = SESSION_EXPIRY_S
 
 
 class Connection(aiomqtt.Client):
@@ -118,17 +106,18 @@ class Connection(aiomqtt.Client):
             broker.port,
             identifier=broker.client_id,
             protocol=aiomqtt.ProtocolVersion.V5,
-            clean_start=False,
-            properties=_connect_properties(),
+            clean_start=broker.clean,
+            properties=_connect_properties(broker.session_s),
             username=broker.username or None,
             password=broker.password or None,
             tls_context=ssl.create_default_context() if broker.tls else None,
-            will=aiomqtt.Will(broker.status, b"offline", qos=1, retain=True),
+            will=aiomqtt.Will(broker.status, b"offline", qos=1, retain=True) if broker.status else None,
             keepalive=max(1, round(broker.keepalive)),
             timeout=TIMEOUT_S,
         )
         self._client.manual_ack_set(True)  # aiomqtt has no option for it
         self.session_present = False
+        self.told: dict[str, int] = {}
         self._max_packet: int | None = None
         self._packets: deque[Packet] = deque()
         self._stirred = asyncio.Event()
@@ -219,7 +208,8 @@ class Connection(aiomqtt.Client):
         properties: Properties | None = None,
     ) -> None:
         self.session_present = flags.session_present
-        self._max_packet = getattr(properties, "MaximumPacketSize", None)
+        self.told = {name: value for name in TOLD if isinstance(value := getattr(properties, name, None), int)}
+        self._max_packet = self.told.get("MaximumPacketSize")
         super()._on_connect(client, userdata, flags, reason_code, properties)
 
     def _on_socket_register_write(self, client: PahoClient, userdata: Any, sock: PahoSocket) -> None:
@@ -300,9 +290,9 @@ def heed_cancellation() -> None:
         raise asyncio.CancelledError
 
 
-def _connect_properties() -> Properties:
+def _connect_properties(session_s: int) -> Properties:
     properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
-    properties.SessionExpiryInterval = SESSION_EXPIRY_S
+    properties.SessionExpiryInterval = session_s
     properties.ReceiveMaximum = RECEIVE_MAXIMUM
     properties.MaximumPacketSize = MAX_PACKET_BYTES
     return properties

@@ -15,7 +15,7 @@ from paho.mqtt.properties import Properties
 from pydantic import Field, SecretStr, model_validator
 
 from clew.config import Duration
-from clew.plugins import Fault, Mistake, Plugin
+from clew.plugins import Fault, Mistake, Plugin, Remark
 from clew.transport import (
     Address,
     Capabilities,
@@ -43,8 +43,8 @@ from clew_transports.mqtt.connection import (
     Disconnected,
     NotAccepted,
     heed_cancellation,
-    refusal,
 )
+from clew_transports.mqtt.doctor import examine
 from clew_transports.mqtt.home_assistant import HomeAssistant, announcement
 from clew_transports.mqtt.payload import NAME, Ignored, Packet, Topics
 from clew_transports.mqtt.redelivery import Unnamed
@@ -277,10 +277,8 @@ def _broker(settings: Settings, status: str) -> Broker:
     )
 
 
-async def _examine(name: str, settings: Settings) -> list[Fault]:
-    """For `clew doctor`: whether the broker lets clew in."""
-    why = await refusal(_broker(settings, ""))
-    return [Fault(why, f"check transports.{name}: host, port, username and password")] if why else []
+async def _examine(name: str, settings: Settings) -> Sequence[Fault | Remark]:
+    return await examine(_broker(settings, ""), Topics(settings.bot), f"transports.{name}")
 
 
 def _mistakes(name: str, settings: Settings) -> Sequence[Mistake]:

@@ -239,8 +239,10 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
     async with Calls("ntfy") as calls:
         base = settings.base_url.rstrip("/")
         try:
-            if (await calls.call("GET", URL(f"{base}/v1/health"))).status != 200:
-                return [Fault(f"{base} does not answer as ntfy does", f"check transports.{name}.base_url")]
+            answer = await calls.call("GET", URL(f"{base}/v1/health"))
+            health = answer.json()
+            if answer.status != 200 or not isinstance(health, dict) or health.get("healthy") is not True:
+                return [Fault(f"{base} does not answer as an ntfy that is well does", f"check transports.{name}.base_url")]
             faults = []
             for topic in settings.topics:
                 url = URL(f"{base}/{topic}/json").with_query({"poll": "1", "since": "none"})

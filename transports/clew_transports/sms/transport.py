@@ -340,6 +340,8 @@ async def _examine(name: str, settings: Settings) -> list[Fault]:
         return [Fault(_said(answer), here)]
     found = answer.json()
     numbers = found.get("incoming_phone_numbers") if isinstance(found, dict) else None
+    if not isinstance(numbers, list) or not all(isinstance(each, dict) for each in numbers):
+        return [Fault(f"{settings.base_url} does not answer as Twilio does", f"{here}.base_url")]
     if not numbers:
         return [Fault(f"{settings.number} is none of this account's numbers", here)]
     if numbers[0].get("sms_url") != settings.url:

@@ -241,7 +241,10 @@ class WhatsappTransport:
         found = answer.json()
         if answer.status != 200 or not isinstance(found, dict):
             raise _refusal(answer)
-        return str(found.get("display_phone_number", ""))
+        shown = found.get("display_phone_number")
+        if not isinstance(shown, str):
+            raise Retry(f"{self._settings.base_url} does not answer as WhatsApp's API does")
+        return shown
 
     async def _post(self, message: Mapping[str, Any]) -> Answer:
         """Raises Retry, Refused or Unknown."""

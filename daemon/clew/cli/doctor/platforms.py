@@ -49,6 +49,8 @@ async def _said_by(section: TransportSection) -> Sequence[Fault | Remark]:
             return await examine(section.name, section.settings)
     except TimeoutError:
         return (Fault(f"the platform has not answered everything within {EXAMINED_S:.0f} s", f"check transports.{section.name}"),)
+    except Exception as error:  # a plug-in may be anybody's
+        return (Fault(f"it fails at looking: {type(error).__name__}: {error}"[:500], "tell whoever makes the plug-in"),)
 
 
 def _place(section: TransportSection) -> tuple[str, int] | None:
