@@ -14,7 +14,21 @@ from clew.compacted import covered
 from clew.config import Agent as Settings
 from clew.context import view
 from clew.context.files import Sight, seen
-from clew.context.prompt import Chain, Headed, Marks, Parts, Prefix, base_prompt, chain, headed, is_cheaper, layout, mark, read_tokens
+from clew.context.prompt import (
+    Chain,
+    Headed,
+    Marks,
+    Parts,
+    Prefix,
+    base_prompt,
+    chain,
+    headed,
+    is_cheaper,
+    layout,
+    mark,
+    read_tokens,
+    request_tokens,
+)
 from clew.context.shares import affordable
 from clew.context.tokens import estimate
 from clew.context.view import Rendered
@@ -57,6 +71,14 @@ class Behind:
     chain: tuple[Prefix, ...]
     tokens: int
     read: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """The parts of a request in their order, (name, estimated tokens), and how many tools it has."""
+
+    parts: tuple[tuple[str, int], ...]
+    tools: int
 
 
 class Prompter:
@@ -234,6 +256,24 @@ class Prompter:
             return None
         marks = replace(mark(request, made.prefixes, cached, end=False), held=_held(cached))
         return Behind(marks, made.prefixes, made.tokens, read)
+
+    async def measured(self, rows: ViewRows, messages: Sequence[Rendered], provider: Provider, limits: Limits) -> Measure:
+        """What a request for a session would be made of if nothing new were said."""
+        _, request = self._request(await self._store.reader(rows.session), rows, messages, rows.prompt, provider, limits)
+        block = {each.kind: estimate(each.text) for each in request.system}
+        skills, documents = estimate(self._skills), estimate(rows.prompt.documents)
+        recall = block.get("recall", 0)
+        parts = (
+            ("tools", request_tokens(replace(request, system=(), messages=()))),
+            ("base prompt", block.get("base", 0) - skills),
+            ("skills", skills),
+            ("notes", block.get("notes", 0)),
+            ("summary", block.get("summary", 0)),
+            ("recall", max(recall - documents, 0)),
+            ("documents", min(documents, recall)),
+            ("messages", request_tokens(replace(request, system=(), tools=()))),
+        )
+        return Measure(parts, len(request.tools))
 
     def _file_tokens(self, provider: Provider, limits: Limits) -> int:
         """What the files of a request may take up: a quarter of the window."""

@@ -33,6 +33,7 @@ from clew.clock import Time, new_id
 from clew.commands.command import Rooms
 from clew.compactor import Compactor
 from clew.config import Config, Source
+from clew.contents import Contents
 from clew.context.redact import redact
 from clew.delivery import Delivering
 from clew.dispatcher import Dispatcher, Work
@@ -192,6 +193,7 @@ class Service:
             asking=agent.notes.enabled and agent.notes.ask_model,
         )
         self._lineups.hold(lineup, self.compactor)  # whoever works with these providers has the compactor that was made with them
+        self.contents = Contents(store, agent, self.prompter, providers[0])
         self.threads = Threads(store, agent.compression, providers[0], self.time)
         self.agent = Agent(
             store,
@@ -236,6 +238,7 @@ class Service:
             self.providers,
             self.caller,
             self.zone,
+            self.contents,
             self.plan,
             self.page,
             self.config.access.unknown,

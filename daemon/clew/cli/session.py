@@ -135,6 +135,21 @@ async def search(
 
 @session.command()
 @session_argument
+@config_option
+@json_option
+@asynchronous
+async def context(session: str, path: Path | None, as_json: bool) -> None:
+    """What a session's model sees, by part with tokens, and when it is compacted next."""
+    async with connected(settings(path)) as client:
+        answer = await client.get(f"/api/v1/sessions/{quote(session)}/context")
+    if as_json:
+        print_json(answer["context"])
+    else:
+        click.echo(answer["told"])
+
+
+@session.command()
+@session_argument
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead of stdout.")
 @config_option
 @asynchronous

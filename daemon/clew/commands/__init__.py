@@ -37,6 +37,7 @@ COMMANDS = {
     "/branch": Command(thread.BRANCH, "begin a new conversation that knows this one, up to message N; both go on", thread.branch),
     "/private": Command(thread.PRIVATE, "whether what is said in this conversation is remembered elsewhere", thread.private),
     "/status": Command("/status", "the session, its model, its window and its tokens", thread.status),
+    "/context": Command("/context", "what is in my window, by part, and when it is compacted next", compacting.context),
     "/compact": Command("/compact [what to keep] [--preview]", "put older messages into the summary now", compacting.compact),
     "/dropped": Command("/dropped", "what the newest compaction dropped and changed", compacting.dropped),
     "/undo": Command("/undo [compaction]", "take back the last exchange, or the newest compaction", compacting.undo),

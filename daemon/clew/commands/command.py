@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from clew.allowances import Limit
 from clew.asking import Plan
 from clew.compactor import Compactor
+from clew.contents import Contents
 from clew.meaning import Meaning
 from clew.model_call import ModelCaller
 from clew.providers import Provider
@@ -52,6 +53,7 @@ class Rooms:
     providers: Sequence[Provider]
     caller: ModelCaller
     zone: str
+    contents: Contents
     plan: Plan
     page: Callable[[], str]
     unknown: Literal["deny", "pair", "allow"] = "pair"

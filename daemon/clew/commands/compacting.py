@@ -1,5 +1,6 @@
 """What the window holds: compacting it, what that dropped, taking it back, and what stays word for word."""
 
+from clew import contents
 from clew.commands.command import LONGEST_LINE, QUOTED, Answer, Rooms, some
 from clew.compacted import entry_line, short, told
 from clew.compactor import Outcome
@@ -30,6 +31,11 @@ async def compact(rooms: Rooms, claim: Claim, rest: str) -> Answer:
         "lost": "Another compaction was first; everything is in order.",
     }
     return Answer(said.get(outcome.state, f"Compacting did not work: {outcome.error}. The conversation is as it was."))
+
+
+async def context(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """What is in the window, by part, and when it is compacted next."""
+    return Answer(contents.told(await rooms.contents.of(claim.session)))
 
 
 async def _compacted_before(rooms: Rooms, claim: Claim) -> Outcome | None:

@@ -8,6 +8,7 @@ import structlog
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from clew import contents
 from clew.errors import ClewError, NotFound, UsageError
 from clew.messages import Message, blocks_to_json
 from clew.service import Service
@@ -114,6 +115,13 @@ class Pins(BaseModel):
     pins: list[dict[str, JsonValue]]
 
 
+class Context(BaseModel):
+    """context: the figures; told: the same in words, as /context says it."""
+
+    context: dict[str, JsonValue]
+    told: str
+
+
 class Messages(BaseModel):
     """more: whether there are further ones in the direction asked for."""
 
@@ -148,6 +156,7 @@ class Api:
             Endpoint("GET", "/sessions/{id}", self.session, "One session", SessionRow),
             Endpoint("DELETE", "/sessions/{id}", self.delete_session, "Delete a session with all that hangs on it"),
             Endpoint("GET", "/sessions/{id}/transcript", self.transcript, "Its messages, oldest first", Transcript, TranscriptQuery),
+            Endpoint("GET", "/sessions/{id}/context", self.context, "What its model sees, by part, and when it is compacted next", Context),
             Endpoint("GET", "/sessions/{id}/compactions", self.compactions, "Its compactions, oldest first", Compactions),
             Endpoint("GET", "/sessions/{id}/export", self.export_session, "All of a session"),
             Endpoint("POST", "/sessions/{id}/compact", self.compact, "Compact now, or preview", query=CompactQuery, body=CompactBody),
@@ -265,6 +274,10 @@ class Api:
             return next(each for each in await self._store.compactions(session.id) if each.id == undone.compaction.id)
         except UsageError as error:
             raise Problem(409, error.message, error.hint) from error
+
+    async def context(self, call: Call) -> Any:
+        seen = await self._service.contents.of((await self._find(call)).id)
+        return {"context": plain(seen), "told": contents.told(seen)}
 
     async def pins(self, call: Call) -> Any:
         pins = await self._store.pins((await self._find(call)).id)
