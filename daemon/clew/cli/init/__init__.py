@@ -100,16 +100,21 @@ def _say_what_is_next(path: Path, wrong: bool) -> None:
     config, option = settings(path), "" if path == Path("clew.yaml") else f" --config {path}"
     http = config.http
     click.echo(f"{path} is written and loads." + (" What was found wrong is told again by `clew doctor`." if wrong else "") + " Next:")
-    for command, text in (
-        (f"{_program()} chat{option}", "talk to it here: say Good morning!"),
-        (f"{_program()} run{option}", f"the daemon, with its page at {http.public_url or f'http://{http.host}:{http.port}/'}"),
-        (f"{_program()} doctor{option}", "looks whether all is well, at any time"),
-    ):
-        click.echo(f"  {command:<36} {text}")
+    program = _program()
+    commands = [
+        (f"{program} chat{option}", "talk to it here: say Good morning!"),
+        (f"{program} run{option}", f"the daemon, with its page at {http.public_url or f'http://{http.host}:{http.port}/'}"),
+        (f"{program} doctor{option}", "looks whether all is well, at any time"),
+    ]
+    widest = max(len(command) for command, _ in commands)
+    for command, text in commands:
+        click.echo(f"  {command:<{widest}}  {text}")
     for name, how in first_messages(config):
         click.echo(f"Then, on {name}: {harmless(how)}")
         if not any(each.startswith(f"{name}:") for person in config.people.values() for each in person.identities):
-            click.echo(f"  It answers with a code, for it does not know you there: {_program()} access approve CODE --role owner{option}")
+            click.echo(
+                f"  It does not know you there yet: write /link in `{program} chat{option}`, and send the code that it answers from there"
+            )
 
 
 def _program() -> str:

@@ -23,6 +23,7 @@ from clew.plugins import Ask, Plugin, Setup, registry
 
 SERVER_ASKS = (("base_url", "Its address", ENDPOINT), ("model", "The model", "any"), ("api_key", "A key", ""))
 """What is asked of a server that was not found."""
+LATER = "empty: by a code, later"
 NOTHING = "clew answers with what it remembers until one is there"
 DRAWN_BYTES = 24
 """Of a secret that nobody names."""
@@ -50,6 +51,7 @@ class Conversation:
         self._env = env
         plugins = registry("clew.transports").items()
         self._kinds = {name: (plugin, plugin.setup) for name, plugin in plugins if plugin.setup}
+        self._answers: dict[tuple[str, str], str] = {}
         self.draft = Draft()
         self.wrong: list[Finding] = []
 
@@ -207,13 +209,14 @@ class Conversation:
                 section.values[ask.key] = value
         else:
             usual = _usual(model, ask.key)
-            answer = self._asker.ask(
-                ask.question, usual, hint=_hint(ask), fault=self._fault(model, ask), flag=f"--set {section.name}.{ask.key}=…"
-            )
+            earlier = self._answers.get((section.name, ask.key), usual)
+            flag = f"--set {section.name}.{ask.key}=…"
+            answer = self._asker.ask(ask.question, earlier, hint=_hint(ask), fault=_Fault(model, ask), flag=flag)
+            self._answers[section.name, ask.key] = answer
             if answer and answer != usual:
                 section.values[ask.key] = typed(model, ask.key, answer)
-        if ask.hint and ask.key in section.values:
-            section.remarks[ask.key] = ask.hint
+        if ask.key in section.values:
+            section.remarks[ask.key] = ask.hint if ask.hint and is_secret(model, ask.key) else ask.question
 
     def _secret(self, name: str, ask: Ask, model: type[BaseModel]) -> Secret | Variable:
         """A secret: from the environment where it is there, drawn where that will do, else asked for; empty where it need not be."""
@@ -228,20 +231,19 @@ class Conversation:
             hint=_hint(ask),
             shown=shown,
             secret=True,
-            fault=self._fault(model, ask),
+            fault=_Fault(model, ask),
             flag=f"--set {name}.{ask.key}=@FILE" + (f", or set {ask.env}" if ask.env else ""),
         )
         return Secret(answer)
 
-    def _fault(self, model: type[BaseModel], ask: Ask) -> "_Fault":
-        return _Fault(model, ask)
-
     def _ask_sender(self, kind: str, setup: Setup) -> None:
         if not setup.sender or any(each.startswith(f"{kind}:") for each in self.draft.identities):
             return
-        hint = f"{setup.sender_hint}; empty: you get a code there" if setup.sender_hint else "empty: you get a code there"
-        if answer := self._asker.ask(setup.sender, hint=hint, flag=f"--identity {kind}:…"):
+        hint = f"{setup.sender_hint}; {LATER}" if setup.sender_hint else LATER
+        earlier = self._answers.get((kind, ""), "")
+        if answer := self._asker.ask(setup.sender, earlier, hint=hint, flag=f"--identity {kind}:…"):
             self.draft.identities.append(f"{kind}:{answer}")
+            self._answers[kind, ""] = answer
 
     def look_at_port(self) -> None:
         """Load all of it, and say where the page cannot be had."""
