@@ -112,9 +112,7 @@ def _say_what_is_next(path: Path, wrong: bool) -> None:
     for name, how in first_messages(config):
         click.echo(f"Then, on {name}: {harmless(how)}")
         if not any(each.startswith(f"{name}:") for person in config.people.values() for each in person.identities):
-            click.echo(
-                f"  It does not know you there yet: write /link in `{program} chat{option}`, and send the code that it answers from there"
-            )
+            click.echo(f"  It does not know you there yet: write /link in `{program} chat{option}`, and send it the code from there")
 
 
 def _program() -> str:
