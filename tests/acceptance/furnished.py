@@ -9,9 +9,9 @@ import structlog
 
 from clew.cli.options import source
 from clew.context.redact import redact
-from clew.store import Reply, Settlement
+from clew.store import AccessEffect, Reply, Settlement, Verdict
 from clew.store.notes import By, Edit, PutEntity, PutFact, PutPreference, PutRelation, Where
-from clew.transport import Address, Part
+from clew.transport import Address, Inbound, Part
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import Answer, JsonObject
@@ -77,6 +77,7 @@ async def _fill(clew: Clew, log: structlog.typing.FilteringBoundLogger) -> None:
         for number, text in enumerate(("The boat lies at berth 14.", f"And {LONG}?", "pay the rent")):
             await tab.say(f"m{number}", text)
             await tab.until("message", role="assistant", in_reply_to=f"m{number}")
+    await _people(clew)
     await _talk(clew)
     edits: list[Edit] = [PutEntity("Ana", "person"), PutFact("Ana", "likes tea"), PutFact("Ana", "likes coffee", replaces=("likes tea",))]
     edits += [PutRelation("Ana", "Bo", "sister_of"), PutFact(LONG[:190], LONG), PutPreference("style", "short answers")]
@@ -94,6 +95,15 @@ async def _fill(clew: Clew, log: structlog.typing.FilteringBoundLogger) -> None:
         work.at(120)
     for level in ("info", "warning", "error"):
         await asyncio.to_thread(getattr(log, level), f"example.{level}", session="abcdef", err=LONG)
+
+
+async def _people(clew: Clew) -> None:
+    """A stranger who asks to be let in, somebody who was, and an account that is linked."""
+    knocking = Inbound("mqtt/eve/1", Address("mqtt", "eve"), "eve", "let me in", sender_name=f"Eve {LONG}")
+    code = Verdict(refused="unknown sender", pair="7KQ2XMPN")
+    await clew.service.store.accept("mqtt", [knocking], None, clew.service.time.wall(), lambda item, sender: code)
+    await clew.service.change_access(AccessEffect("approve", "mqtt:carol", role="guest", name="Carol"))
+    await clew.service.change_access(AccessEffect("link", "bo", identity=f"telegram:{LONG}"))
 
 
 async def _talk(clew: Clew) -> None:

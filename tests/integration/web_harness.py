@@ -62,6 +62,7 @@ class Clew:
 @asynccontextmanager
 async def running(config: Config, source: Source | None = None) -> AsyncIterator[Clew]:
     async with Service.open(config, source=source) as service, serve(service) as listening:
+        service.listening = listening
         local = aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(listening.socket)))
         async with aiohttp.ClientSession() as http, local:
             yield Clew(service, listening, http, local)

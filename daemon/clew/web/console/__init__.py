@@ -12,6 +12,7 @@ from clew.web.console.log import Log
 from clew.web.console.notes import Notes
 from clew.web.console.outbox import Outbox
 from clew.web.console.overview import Overview
+from clew.web.console.people import People
 from clew.web.console.schedule import Schedule
 from clew.web.console.search import Search
 from clew.web.console.spend import Spend
@@ -25,6 +26,7 @@ PLACES = (
     Place("Notes", "/console/notes", Notes),
     Place("Documents", "/console/documents", Documents),
     Place("Approvals", "/console/approvals", Approvals),
+    Place("People", "/console/people", People),
     Place("Outbox", "/console/outbox", Outbox),
     Place("Spend", "/console/spend", Spend),
     Place("Config", "/console/config", Config),
