@@ -75,7 +75,8 @@ async def test_the_overview_says_what_readyz_says_and_counts_the_queues(clew: Cl
     _, answer = await clew.get("/api/v1/status")
     assert answer["ready"] is True
     assert '<span class="tag good">ready</span>' in page
-    for words in (answer["version"], "Outbox, dead", "web", "It is not being built anew"):
+    assert set(answer["spent"]) >= {"today", "this_month"}
+    for words in (*answer["spent"].values(), answer["version"], "Outbox, dead", "web", "It is not being built anew"):
         assert words in page
     clew.service.host("web").report(False, "the line is cut")
     _, ready = await clew.get("/readyz")

@@ -10,6 +10,8 @@ from urllib.parse import quote
 import pytest
 import pytest_asyncio
 
+from clew import costs
+from clew.context import cache_ledger
 from clew.store import Effect
 from clew.web.console.search import marked
 from clew.web.console.threads import THREAD
@@ -92,6 +94,13 @@ async def test_calls_and_tools_of_a_turn_are_told_one_by_one(clew: Clew, model: 
             assert name in page
             assert f">{tokens:,}<" in page
         assert f"the model counted {call.usage.prompt:,}" in page
+    calls = await clew.service.store.spending.calls(session, costs.LEDGER_CALLS)
+    readings = [each.reading for each in costs.explained(calls) if each.call.turn == turn]
+    assert len(readings) == 2
+    for reading in readings:
+        assert reading is not None
+        assert f"Prompt cache: {cache_ledger.told(reading)}" in unescape(first)
+    assert first.count("no price known") == 2
     assert "<code>current_time</code>" in second
     assert ">done<" in second
     assert "<img src=x" not in first

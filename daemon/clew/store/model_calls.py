@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from clew.context.tokens import learned
@@ -47,14 +48,21 @@ def put(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None)
         _learn(db, call)
 
 
-def of_session(db: sqlite3.Connection, session: str, limit: int) -> list[ModelCall]:
-    """The newest calls of a session, the newest first."""
-    rows = db.execute(
-        "SELECT id, purpose, payer, provider, model, input, output, cache_read, cache_write, started, first_byte, ended, error, segments,"
-        " marks, compaction, cost, expected, ttl, coalesce(turn, '') FROM model_calls WHERE session = ? ORDER BY started DESC, rowid DESC"
-        " LIMIT ?",
-        (session, limit),
-    )
+_CALLS = (
+    "SELECT id, purpose, payer, provider, model, input, output, cache_read, cache_write, started, first_byte, ended, error, segments,"
+    " marks, compaction, cost, expected, ttl, coalesce(turn, '') FROM model_calls WHERE session = ?"
+)
+
+
+def of_session(db: sqlite3.Connection, session: str, limit: int, until: float = inf) -> list[ModelCall]:
+    """The newest calls of a session that had begun by `until` (seconds since the epoch), the newest first."""
+    rows = db.execute(f"{_CALLS} AND started <= ? ORDER BY started DESC, rowid DESC LIMIT ?", (session, until, limit))
+    return [_call(row) for row in rows]
+
+
+def of_turn(db: sqlite3.Connection, session: str, turn: str, since: float) -> list[ModelCall]:
+    """The calls of a turn that began at `since` (seconds since the epoch) or later, in order."""
+    rows = db.execute(f"{_CALLS} AND started >= ? AND turn = ? ORDER BY started, rowid", (session, since, turn))
     return [_call(row) for row in rows]
 
 

@@ -1,12 +1,10 @@
 """Turns as they were: what each did, and what it was shown, as far as rows that stay tell of it."""
 
 import sqlite3
-from typing import Any
 
 from clew.errors import NotFound
-from clew.messages import Message, Usage
-from clew.store import AskedRow, ModelCall, Past, Sight, ToolRow, TurnRow, compactions, pages, transcript
-from clew.store.damage import readable
+from clew.messages import Message
+from clew.store import AskedRow, Past, Sight, ToolRow, TurnRow, compactions, model_calls, pages, transcript
 
 MOST_SAID = 500
 """Rows of one turn that are given, the first."""
@@ -19,7 +17,7 @@ def past(db: sqlite3.Connection, turn: str) -> Past:
     return Past(
         found,
         said=_said(db, found),
-        calls=tuple(_calls(db, found)),
+        calls=tuple(model_calls.of_turn(db, found.session, turn, found.started - DAY)),  # a clock may have gone back
         tools=tuple(
             ToolRow(*each)
             for each in db.execute(
@@ -63,37 +61,6 @@ def _said(db: sqlite3.Connection, turn: TurnRow) -> tuple[Message, ...]:
         elif not message.overheard or len(found) >= MOST_SAID:
             break
     return tuple(found)
-
-
-def _calls(db: sqlite3.Connection, turn: TurnRow) -> list[ModelCall]:
-    rows = db.execute(
-        "SELECT id, purpose, payer, provider, model, input, output, cache_read, cache_write, started, first_byte, ended, error, segments,"
-        " marks, compaction FROM model_calls WHERE session = ? AND started >= ? AND turn = ? ORDER BY started, id",
-        (turn.session, turn.started - DAY, turn.id),  # a clock may have gone back
-    )
-    return [_call(*row) for row in rows]
-
-
-def _call(
-    identifier: str, purpose: str, payer: str, provider: str, model: str, read: int, written: int, cached: int, caching: int, *rest: Any
-) -> ModelCall:
-    started, first_byte, ended, error, segments, marks, compaction = rest
-    parts: list[list[Any]] = readable(segments, [])
-    return ModelCall(
-        id=identifier,
-        purpose=purpose,
-        payer=payer,
-        provider=provider,
-        model=model,
-        usage=Usage(read, written, cached, caching),
-        started=started,
-        first_byte=first_byte,
-        ended=ended,
-        error=error,
-        segments=tuple((str(name), str(digest), int(tokens)) for name, digest, tokens in parts),
-        marks=tuple(readable(marks, [])),
-        compaction=compaction,
-    )
 
 
 def sight(db: sqlite3.Connection, turn: str, at: float, limit: int) -> Sight:

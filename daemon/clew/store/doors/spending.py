@@ -1,6 +1,7 @@
 """The verbs of what was spent, one transaction each."""
 
 from collections.abc import Sequence
+from math import inf
 
 from clew.allowances import Limit
 from clew.store import ModelCall, model_calls, spending
@@ -49,9 +50,9 @@ class SpendingDoor:
         """Who or what spent something in a period, the most first."""
         return await self._db.read(spending.subjects, kind, period)
 
-    async def calls(self, session: str, limit: int) -> list[ModelCall]:
-        """The newest calls of a session, the newest first."""
-        return await self._db.read(model_calls.of_session, session, limit)
+    async def calls(self, session: str, limit: int, until: float = inf) -> list[ModelCall]:
+        """The newest calls of a session that had begun by `until` (seconds since the epoch), the newest first."""
+        return await self._db.read(model_calls.of_session, session, limit, until)
 
     async def session_sums(self, session: str) -> Sums:
         """All that a session's calls took."""

@@ -5,9 +5,10 @@ from typing import Annotated
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
-from clew import why
+from clew import costs, why
+from clew.context import cache_ledger
 from clew.context.ledger import section
-from clew.store import ModelCall, PromptState
+from clew.store import ModelCall, Past, PromptState
 from clew.web.auth import Caller
 from clew.web.console.compactions import entries
 from clew.web.console.frame import Frame
@@ -60,7 +61,18 @@ class Turns:
             age=why.age,
             prompt=await self._prompt(past.turn.session, past.turn.id),
             estimated=estimated,
+            told_of=await self._told_of(past),
         )
+
+    async def _told_of(self, past: Past) -> dict[str, tuple[str, str]]:
+        """By the id of each call: what it cost, and what the prompt cache did; empty for one that no cache is asked about."""
+        if not past.calls:
+            return {}
+        until = max(call.started for call in past.calls)
+        calls = await self._store.spending.calls(past.turn.session, costs.LEDGER_CALLS, until)
+        known = {each.call.id: each.reading for each in costs.explained(calls)}
+        readings = [(call, known.get(call.id)) for call in past.calls]
+        return {call.id: (costs.price(costs.sums_of(call)), cache_ledger.told(reading) if reading else "") for call, reading in readings}
 
     async def _prompt(self, session: str, turn: str) -> PromptState | None:
         """What stood beside the messages, word for word: kept for the newest turn of a session alone."""
