@@ -263,8 +263,8 @@ async def _examine(name: str, settings: Settings) -> list[DoctorFault]:
 
 
 def _sender(settings: Settings, text: str) -> str:
-    if not (UUID.fullmatch(text.lower()) or NUMBER.fullmatch(text)):
-        raise ValueError("must stand the person's id, which `clew access list` shows once they have written, or a number like +15551234567")
+    if not UUID.fullmatch(text.lower()):
+        raise ValueError("must stand the account's id, which `clew access list` shows once they have written: Signal hides numbers")
     return text.lower()
 
 
