@@ -13,7 +13,7 @@ import pytest_asyncio
 from clew.clock import new_id
 from clew.store import Effect, Filed
 from clew.transport import Address, Inbound
-from clew.web.console.threads import DELETE, FILE, MESSAGE, PAGE, PIN, SHOWN, THREAD, THREADS, VERIFY
+from clew.web.console.threads import DELETE, FILE, MESSAGE, PAGE, PIN, SHOWN, THREAD, THREADS, VERIFY, WINDOW
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import calls_tool, echo
 from tests.integration.console_harness import HOSTILE, seen, sent
@@ -217,9 +217,21 @@ async def test_a_thread_is_verified_and_deleted_when_that_was_confirmed(clew: Cl
 
 
 @pytest.mark.asyncio
+async def test_the_window_is_told_as_context_tells_it(clew: Clew) -> None:  # P24
+    session = await talk(clew, "hello")
+    _, answer = await clew.get(f"/api/v1/sessions/{session}/context")
+    page = unescape(await seen(clew, f"{WINDOW}?id={session}"))
+    for line in answer["told"].splitlines():
+        assert line.startswith("- ") or f"<p>{line}</p>" in page
+    for part in answer["context"]["parts"]:
+        assert part["name"] in page
+        assert f">{part['tokens']:,}<" in page
+
+
+@pytest.mark.asyncio
 async def test_nobody_else_reads_a_thread(tmp_path: Path) -> None:
     async with running(settings(tmp_path / "g", http={"port": 0, "token": "a-long-enough-token"})) as guarded:
-        for path in (THREADS, f"{THREAD}?id=x", f"{MESSAGE}?id=x&message=y", f"{VERIFY}?id=x", f"{DELETE}?id=x"):
+        for path in (THREADS, f"{THREAD}?id=x", f"{MESSAGE}?id=x&message=y", f"{VERIFY}?id=x", f"{DELETE}?id=x", f"{WINDOW}?id=x"):
             assert "Log in" in await seen(guarded, path, 401)
         for path in (PIN, DELETE):
             assert (await sent(guarded, path, id="x"))[0] == 401

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
+from clew import contents
 from clew.commands.remembering import told
 from clew.errors import NotFound
 from clew.messages import Message
@@ -22,6 +23,7 @@ THREADS = "/console/threads"
 THREAD = f"{THREADS}/thread"
 MESSAGE = f"{THREADS}/message"
 FILE = f"{THREADS}/file"
+WINDOW = f"{THREADS}/window"
 PIN = f"{THREADS}/pin"
 VERIFY = f"{THREADS}/verify"
 DELETE = f"{THREADS}/delete"
@@ -109,6 +111,7 @@ class Threads:
         self._frame.get(app, THREAD, self.thread)
         self._frame.get(app, MESSAGE, self.message)
         self._frame.get(app, FILE, self.file)
+        self._frame.get(app, WINDOW, self.contents)
         self._frame.post(app, PIN, self.pin)
         self._frame.get(app, VERIFY, self.verify)
         self._frame.get(app, DELETE, self.ask_delete)
@@ -195,6 +198,13 @@ class Threads:
         if kept is None or path is None or not await asyncio.to_thread(path.is_file):
             raise NotFound("The bytes of this file are not kept.")
         return await given(path, kept.name)
+
+    async def contents(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        """What the model sees when the next message comes, in the words of `/context`."""
+        listed = await self._listed(checked(SessionQuery, request.query).id)
+        seen = await self._frame.service.contents.of(listed.row.id)
+        words = [line for line in contents.told(seen).splitlines() if not line.startswith("- ")]
+        return await self._frame.drawn(request, "window.html", listed=listed, seen=seen, words=words)
 
     async def pin(self, request: web.Request, caller: Caller) -> web.Response:
         asked = await form(request, PinForm)
