@@ -304,7 +304,7 @@ class Service:
         for name in self.transports:
             if remote or name in LOCAL:
                 self._start(name)
-        due = Due(lambda: self.compactor, lambda: self.watch) if remote else None
+        due = Due(lambda: self.compactor, lambda: self.watch, lambda: self.config.sessions, lambda: ZoneInfo(self.zone)) if remote else None
         self.upkeep = Upkeep(self.store, due, self.time, self.metrics)
         loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
         loops |= {"erasing": self.erasing.run, "attaching": self.attaching.run}

@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import tzinfo
 
 import structlog
 
 from clew.clock import Time
 from clew.compactor import Compactor
+from clew.config import Sessions
 from clew.library import Watch
 from clew.metrics import Metrics
-from clew.store import Boundary
+from clew.store import Boundary, retention
 from clew.store.sqlite import SqliteStore
 from clew.supervise import unless_lasting
 
@@ -27,22 +29,27 @@ SWEEP_EVERY, UPLOADS_LIVE = 3600.0, 86_400.0
 """Seconds between two looks for files that nobody holds, and for which an upload waits for its message."""
 SLICES = 50
 """Slices of the search indexes that are cleaned in one look after something was deleted: a few per cent of the writer's time."""
+EXPIRE_EVERY = 3600.0
+"""Seconds between two looks for what is older than it may be."""
 AT_ONCE = 2
 """Background compactions that run side by side."""
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Who carries out what is due: each gives the one that goes by the config of now."""
+    """Who carries out what is due: each gives the one that goes by the config of now. sessions: how long what was said is kept.
+    zone: of the dates in summaries."""
 
     compactor: Callable[[], Compactor]
     watch: Callable[[], Watch]
+    sessions: Callable[[], Sessions]
+    zone: Callable[[], tzinfo]
 
 
 class Upkeep:
     """Threads are compacted at their boundaries, questions that nobody answered in time are closed, watched folders are looked at, expired
-    cache entries and files that nobody holds go, what was deleted leaves the indexes' pages, the store's log is kept short, common words
-    of long chats get their lanes, what was spent is summed up, gauges are brought up to date.
+    cache entries, files that nobody holds and what is older than it may be go, what was deleted leaves the indexes' pages, the store's log
+    is kept short, common words of long chats get their lanes, what was spent is summed up, gauges are brought up to date.
 
     due: None in a process that will soon end.
     """
@@ -54,6 +61,7 @@ class Upkeep:
         self._metrics = metrics
         self._compacting: set[asyncio.Task[None]] = set()
         self._lanes_from = 0
+        self._expire_from = time.steady()
         self._sweep_from = time.steady() + SWEEP_EVERY
         self._watching: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
@@ -113,6 +121,7 @@ class Upkeep:
                 break
         if self._due is None:
             return
+        await self._expire(self._due)
         watch = self._due.watch()
         if watch.due() and (self._watching is None or self._watching.done()):
             self._watching = asyncio.create_task(self._watch(watch), name="documents.watch")
@@ -121,6 +130,22 @@ class Upkeep:
                 task = asyncio.create_task(self._compact(self._due.compactor(), boundary), name=f"compact.{boundary.session}")
                 self._compacting.add(task)
                 task.add_done_callback(self._compacting.discard)
+
+    async def _expire(self, due: Due) -> None:
+        """Forget what is older than the config lets it be: some of it in each look, once an hour all of it."""
+        settings = due.sessions()
+        if not retention.anything(settings) or self._time.steady() < self._expire_from:
+            return
+        messages = threads = 0
+        for _ in range(SLICES):
+            gone = await self._store.expire_some(settings, due.zone(), self._time.wall())
+            messages, threads = messages + gone.messages, threads + gone.threads
+            if gone == retention.Gone():
+                self._expire_from = self._time.steady() + EXPIRE_EVERY
+                await self._store.files.sweep()
+                break
+        if messages or threads:
+            log.info("retention.applied", messages=messages, threads=threads)
 
     async def _watch(self, watch: Watch) -> None:
         try:

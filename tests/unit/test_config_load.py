@@ -176,7 +176,6 @@ ASKED_TOO_EARLY = {
     ("store",): "store: postgresql://db",
     ("agent", "approver", "mode"): "agent: {approver: {mode: pattern}}",
     ("sessions", "reset"): "sessions: {reset: daily}",
-    ("sessions", "retention"): "sessions: {retention: 90d}",
     ("schedule", "*", "command"): "schedule: [{name: a, every: 1h, command: x, deliver_to: web:a}]",
     ("schedule", "*", "condition"): JOB % "every: 1h, condition: x",
     ("schedule", "*", "session"): JOB % "every: 1h, session: isolated",

@@ -19,6 +19,7 @@ from clew.cli.options import asynchronous, config_option, json_option, limit_opt
 from clew.cli.output import harmless, nothing, plural, print_json, print_table
 from clew.cli.reading import known_meaning, reading
 from clew.cli.transcript import as_values, rendered, summary_values
+from clew.config.units import duration_text
 from clew.errors import ClewError, NotFound, UsageError
 from clew.store import Compaction
 from clew.why import snippet
@@ -205,6 +206,28 @@ def _exported(raw: bytes) -> dict[str, Any]:
 
 def _no_export(why: str) -> ClewError:
     return ClewError(f"not a clew export: {why}.", hint="`clew session export ID --output FILE` writes one.")
+
+
+@session.command()
+@config_option
+@json_option
+@asynchronous
+async def retention(path: Path | None, as_json: bool) -> None:
+    """How long what was said in each chat is kept, which rule says so, and how many messages are due to be forgotten now."""
+    config = settings(path)
+    async with reading(config) as store:
+        found = await store.kept(config.sessions, time.time())
+    if as_json:
+        print_json([asdict(each) for each in found])
+    elif not found:
+        nothing("There are no chats yet.")
+    headings = ("ADDRESS", "PERSON", "KEPT", "RULE", "DUE", "PINNED")
+    rows = ((each.address, each.person or "", _kept(each.seconds), each.rule, each.due, each.pinned) for each in found)
+    print_table(headings, () if as_json else rows)
+
+
+def _kept(seconds: float | None) -> str:
+    return "forever" if seconds is None else duration_text(seconds)
 
 
 @session.command()

@@ -28,7 +28,6 @@ class Fault:
 NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("store",), ("sqlite",)),
     (("sessions", "reset"), ("never",)),
-    (("sessions", "retention"), ("forever",)),
 )
 """Keys whose feature is not there yet, and the values that they may have until then. `*` stands for each list item."""
 

@@ -272,11 +272,22 @@ class Access(Settings):
     unknown: Literal["deny", "pair", "allow"] = "pair"
 
 
+Retention = Literal["forever"] | Annotated[Duration, Field(ge=3600.0)]
+"""How long what was said is kept: an hour at least, since a shorter one is a slip of the pen."""
+
+
 class Sessions(Settings):
-    """When a session ends by itself (`never`) and how long transcripts are kept (`forever`)."""
+    """When a session ends by itself (`never`) and how long what was said is kept.
+
+    Of the rules that fit a chat the narrowest counts: `chats` (an address, with the threads below it), then `people` (whose direct chat
+    it is), then `transports`, then `retention`.
+    """
 
     reset: Name = "never"
-    retention: Literal["forever"] | Duration = "forever"
+    retention: Retention = "forever"
+    chats: dict[str, Retention] = {}
+    people: dict[str, Retention] = {}
+    transports: dict[str, Retention] = {}
 
 
 Span = Annotated[Duration, Field(le=3650 * 86_400.0)]

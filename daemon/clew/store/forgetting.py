@@ -24,18 +24,27 @@ ASKED = 100
 _IN = "(SELECT value FROM json_each(?))"
 
 
-def take(db: sqlite3.Connection, session: str, ids: Sequence[str], zone: tzinfo, known: Collection[str], now: float) -> None:
+def take(
+    db: sqlite3.Connection,
+    session: str,
+    ids: Sequence[str],
+    zone: tzinfo,
+    known: Collection[str],
+    now: float,
+    *,
+    notes_stay: bool = False,
+) -> None:
     """Forget messages of a session, and the runs of jobs that they tell of. zone: of the dates in its summary; known: secrets of this
-    installation."""
+    installation. notes_stay: what was noted from them is kept."""
     for run, theirs in runs.behind(db, ids).items():
-        take(db, run, list(dict.fromkeys(theirs)), zone, known, now)
+        take(db, run, list(dict.fromkeys(theirs)), zone, known, now, notes_stay=notes_stay)
     branched = branches.copies(db, ids)
     for branch, theirs in branched.items():
         if theirs:
-            take(db, branch, theirs, zone, known, now)
+            take(db, branch, theirs, zone, known, now, notes_stay=notes_stay)
     listed = json.dumps(ids)
     first, turns = _first(db, session, listed), _turns(db, session, listed)
-    facts = notes.forget(db, ids, now)
+    facts = [] if notes_stay else notes.forget(db, ids, now)
     told = [*quoting(db, ids), *_telling(db, facts)]
     _retract(db, (*ids, *told), now)
     db.execute(f"DELETE FROM pins WHERE message IN {_IN}", (listed,))

@@ -4,7 +4,8 @@ import asyncio
 from datetime import tzinfo
 from typing import Any
 
-from clew.store import belongings, erased, erasing
+from clew.config import Sessions
+from clew.store import belongings, erased, erasing, retention
 from clew.store.doors.opened import Opened
 
 
@@ -44,6 +45,17 @@ class PrivacyDoor(Opened):
     async def erased(self, identifier: str, now: float) -> None:
         """Nothing of it is left anywhere."""
         await self._db.write(erasing.end, identifier, now)
+
+    async def kept(self, settings: Sessions, now: float) -> list[retention.Kept]:
+        """Each chat with how long its words are kept, and what is older."""
+        return await self._db.read(retention.listing, settings, now)
+
+    async def expire_some(self, settings: Sessions, zone: tzinfo, now: float) -> retention.Gone:
+        """Forget some of what is older than it may be. zone: of the dates in summaries."""
+        gone = await self._db.write_relaxed(retention.step, settings, zone, self._known, now)
+        if gone.threads:
+            self._windows.clear()
+        return gone
 
     async def note_erasures(self) -> None:
         """Write what was erased to the file that no backup brings back."""
