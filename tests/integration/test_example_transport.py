@@ -88,6 +88,18 @@ def test_its_section_is_checked_as_strictly_as_a_built_in_one(tmp_path: Path, en
         assert fault in checked.stdout + checked.stderr
 
 
+def test_init_sets_it_up(tmp_path: Path, environment: dict[str, str]) -> None:
+    place, config = tmp_path / "folder", tmp_path / "new.yaml"
+    (place / "in").mkdir(parents=True)
+    home = {**environment, "HOME": str(tmp_path)}
+    answers = ("--transport", "folder", "--set", f"folder.path={place}", "--identity", "folder:ada", "--provider", "none")
+    ran = clew(home, config, "init", "--yes", *answers)
+    assert ran.returncode == 0, ran.stderr
+    assert "ok       transport folder: nothing is wrong with it" in ran.stdout
+    assert f"Then, on folder: mv message.txt {place / 'in' / 'ada'}/" in ran.stdout
+    assert clew(home, config, "config", "check").stdout == f"ok: {config}\n"
+
+
 def test_the_doctor_asks_it(tmp_path: Path, environment: dict[str, str]) -> None:
     place = tmp_path / "folder"
     config = written(tmp_path, {"folder": {"enabled": True, "path": str(place)}})

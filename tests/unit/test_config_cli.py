@@ -38,6 +38,16 @@ def test_check_lists_all_findings(tmp_path: Path) -> None:  # BO-100
     ]
 
 
+def test_check_warns_with_the_place_and_is_content(tmp_path: Path) -> None:  # BO-100
+    path = tmp_path / "clew.yaml"
+    path.write_text("http: {port: 1, token: abc}\ntransports:\n  mqtt: {host: broker.lan, tls: false}\n")
+    result = run("check", "--config", str(path))
+    first, second, last = result.stdout.splitlines()
+    assert (result.exit_code, last) == (0, f"ok: {path}")
+    assert first.startswith(f"warning: {path}:1:24 http.token: can be guessed")
+    assert second.startswith(f"warning: {path}:3:33 transports.mqtt.tls: messages and password go to broker.lan without encryption")
+
+
 @pytest.mark.parametrize("command", ["check", "show"])
 def test_a_missing_file_is_told_on_stderr(tmp_path: Path, command: str) -> None:
     result = run(command, "--config", str(tmp_path / "gone.yaml"))

@@ -16,7 +16,7 @@ from typing import Annotated
 from pydantic import Field
 
 from clew.config import Duration, Needed
-from clew.plugins import Fault, Plugin
+from clew.plugins import Ask, Fault, Plugin, Setup
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, PreviewRef, Refused, Retry, Route, Sent, Typing
 from clew_transports.settings import Section
 
@@ -193,4 +193,9 @@ def _sender(settings: Settings, text: str) -> str:
     return text
 
 
-plugin = Plugin("folder", Settings, _build, _examine, sender=_sender)
+def _first(settings: Settings, sender: str) -> str:
+    return f"mv message.txt {Path(settings.path) / 'in' / (sender or 'ada')}/"
+
+
+SETUP = Setup("files in a folder", (Ask("path", "The folder, with a folder named in"),), _first, "Your own folder's name")
+plugin = Plugin("folder", Settings, _build, _examine, sender=_sender, setup=SETUP)

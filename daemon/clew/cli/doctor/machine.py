@@ -59,13 +59,14 @@ async def clock(config: Config) -> Sequence[Finding]:
     if now < BUILT:
         return [Finding("problem", said, SET_CLOCK)]
     places = list(dict.fromkeys(_places(config)))[:MOST_ASKED]
-    away = [each for each in await asyncio.gather(*map(_away, places)) if each is not None]
+    told = zip(await asyncio.gather(*map(_away, places)), places, strict=True)
+    away = [(each, place) for each, place in told if each is not None]
     if not away:
         return [Finding("ok", f"{said}; no server tells another time, for none could be asked")]
     # Of several the one that is nearest: a server's own clock may be wrong, or its answer come from a cache.
-    least = min(away, key=abs)
+    least, place = min(away, key=lambda each: abs(each[0]))
     if abs(least) > SLOW_S:
-        text = f"{said}, which is {abs(least):,.0f} s {'ahead of' if least > 0 else 'behind'} {urlsplit(places[0]).hostname}"
+        text = f"{said}, which is {abs(least):,.0f} s {'ahead of' if least > 0 else 'behind'} {urlsplit(place).hostname}"
         return [Finding("problem" if abs(least) > WRONG_S else "warning", text, SET_CLOCK)]
     return [Finding("ok", f"{said}, as the servers that clew talks to")]
 

@@ -38,6 +38,7 @@ KEYED: Mapping[str, Keyed] = {
 }
 SERVERS: Mapping[str, str] = {"local": "openai", "home": "ollama", "sub": "claude_cli"}
 """The other ways, as the defaults name them, and their kinds."""
+MODELS: Mapping[str, Mapping[str, str]] = {"home": {"model": "qwen3"}, "sub": {"model": "sonnet"}}
 NONE = "none"
 WAYS = (*KEYED, *SERVERS, NONE)
 
@@ -70,7 +71,8 @@ def found(env: Mapping[str, str]) -> list[Found]:
 def section_of(name: str, **values: str) -> Section:
     """A section for the way `name`, without its key."""
     keyed = KEYED.get(name)
-    return Section(name, keyed.kind if keyed else SERVERS[name], {**(keyed.values if keyed else {}), **values})
+    usual = keyed.values if keyed else MODELS.get(name, {})
+    return Section(name, keyed.kind if keyed else SERVERS[name], {**usual, **values})
 
 
 def _first_of(url: str, listing: str, key: str) -> str | None:
