@@ -27,6 +27,7 @@ from clew.assembly import (
     zone_name,
 )
 from clew.attaching import Attaching, Means
+from clew.backing_up import BackingUp
 from clew.boundaries import Boundaries
 from clew.bus import Bus, Replied
 from clew.clock import Time, new_id
@@ -132,6 +133,7 @@ class Service:
         self.hints = Hints(self.bus, self._adapters, self.previews)
         self.owner = Owner(store, self._adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)
+        self.backing_up = BackingUp(config.data_dir.expanduser() / "clew.db", self.progress, self.time)
         self.reindexing = Reindexing(store, self.time, self.progress)
         self.erasing = Erasing(store, self.time, self.progress, lambda: ZoneInfo(self.zone))
         for name, section in sections(config).items():
@@ -307,7 +309,7 @@ class Service:
         due = Due(lambda: self.compactor, lambda: self.watch, lambda: self.config.sessions, lambda: ZoneInfo(self.zone)) if remote else None
         self.upkeep = Upkeep(self.store, due, self.time, self.metrics)
         loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
-        loops |= {"erasing": self.erasing.run, "attaching": self.attaching.run}
+        loops |= {"erasing": self.erasing.run, "attaching": self.attaching.run, "backing_up": self.backing_up.run}
         loops |= {"meaning": partial(self.meaning.run, self.progress)} if self.meaning else {}
         background = [self._spawn(name, run) for name, run in loops.items()]
         dispatcher = self._spawn("dispatcher", self.dispatcher.run)

@@ -1,5 +1,6 @@
 """A backup is whole, closed to others, and never in place of something else."""
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from clew.errors import StoreError
 from clew.store.backup import backup
+from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import opened, turn
 
 
@@ -58,3 +60,25 @@ async def test_a_damaged_source_leaves_no_backup(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         backup(path, tmp_path / "copy.db")
     assert not (tmp_path / "copy.db").exists()
+
+
+@pytest.mark.asyncio
+async def test_what_is_written_meanwhile_neither_begins_the_copy_anew_nor_gets_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.store.backup.PAGES", 1)
+    store = await SqliteStore.open(tmp_path / "clew.db", 1.0)
+    await store.close()
+    source, seen = sqlite3.connect(tmp_path / "clew.db"), list[tuple[int, int]]()
+
+    def tell(done: int, of: int) -> None:
+        seen.append((done, of))
+        source.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('meanwhile', ?)", (str(done),))
+        source.commit()
+
+    backup(tmp_path / "clew.db", tmp_path / "copy.db", tell)
+    source.close()
+    assert [done for done, _ in seen] == list(range(1, len(seen) + 1))
+    assert seen[-1] == (len(seen), len(seen))
+    with contextlib.closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
+        assert copy.execute("SELECT count(*) FROM meta WHERE key = 'meanwhile'").fetchone() == (0,)

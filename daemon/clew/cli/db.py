@@ -15,8 +15,7 @@ from clew.cli.reading import existing_store, reading, store_path
 from clew.config import Config
 from clew.errors import ClewError
 from clew.store import backups
-from clew.store.backup import backup as copied
-from clew.store.backup import copied_files, files_beside
+from clew.store.backup import files_beside
 
 BETWEEN_LOOKS = 0.2
 """Seconds."""
@@ -55,7 +54,7 @@ def backup(target: Path, keep: int | None, path: Path | None, as_json: bool) -> 
     folder = target if target.is_dir() else None
     if keep and not folder:
         raise click.UsageError(f"--keep needs a folder that is there: {target} is none.")
-    made = _copied(source, folder, target)
+    made = backups.make(source, target, time.time())
     try:
         backups.note(source.parent, made)
     except OSError as error:
@@ -69,15 +68,6 @@ def backup(target: Path, keep: int | None, path: Path | None, as_json: bool) -> 
         click.echo(f"{files_beside(Path(made.path))}: {made.files:,} file{'s' if made.files > 1 else ''}, checked")
     for each in gone:
         click.echo(f"{each}: removed, {keep} newer ones are kept")
-
-
-def _copied(source: Path, folder: Path | None, target: Path) -> backups.Backup:
-    """Raises StoreError."""
-    now = time.time()
-    path = (backups.named(folder, now) if folder else target).absolute()
-    earlier = backups.newest(folder) if folder else None
-    size = copied(source, path)
-    return backups.Backup(str(path), now, size, copied_files(source, path, earlier))
 
 
 def _rotated(folder: Path, keep: int) -> list[Path]:

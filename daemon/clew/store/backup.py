@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -9,12 +10,18 @@ from clew.errors import StoreError
 from clew.store.files import verbs
 from clew.store.files.folder import FOLDER, Folder
 
+PAGES = 2000
+"""Pages that are copied at once: some 8 MB."""
 
-def backup(source: Path, path: Path) -> int:
+Tell = Callable[[int, int], object]
+"""Told how many are done, and how many there are."""
+
+
+def backup(source: Path, path: Path, tell: Tell = lambda done, of: None) -> int:
     """Copy a database, of an older clew too, to the new file `path`, which only its owner may read, and check the copy.
 
     The copy is what a reader sees now, in one file. Returns its size in bytes. Raises StoreError, and then leaves nothing at `path` that
-    was not there.
+    was not there. tell: told how many pages are copied, now and then; what it raises ends the copy.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -23,7 +30,7 @@ def backup(source: Path, path: Path) -> int:
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror}.", hint="The backup needs a folder that this user may write to.") from None
     try:
-        _copy(source, path)
+        _copy(source, path, tell)
     except sqlite3.Error as error:
         path.unlink()
         hint = "Is there room on that disk? `clew db check` examines the source."
@@ -66,11 +73,13 @@ def copied_files(source: Path, path: Path, earlier: Path | None = None) -> int:
     return len(wanted)
 
 
-def _copy(source: Path, path: Path) -> None:
+def _copy(source: Path, path: Path, tell: Tell) -> None:
     copy = sqlite3.connect(path, isolation_level=None)
     try:
         with closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as db:
-            db.backup(copy)
+            db.execute("BEGIN")  # else each write of somebody else would begin the copy anew
+            db.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
+            db.backup(copy, pages=PAGES, progress=lambda status, left, of: tell(of - left, of))
         copy.execute("PRAGMA journal_mode = DELETE")  # without a -wal file beside it
         wrong = [row[0] for row in copy.execute("PRAGMA integrity_check(1)") if row[0] != "ok"]
     finally:

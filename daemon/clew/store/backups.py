@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from clew.store.backup import files_beside
+from clew.store.backup import Tell, backup, copied_files, files_beside
 
 LIST = "backups.jsonl"
 """The file beside the database that names them, one JSON object a line, the newest last."""
@@ -27,6 +27,18 @@ class Backup:
     files: int
 
 
+def make(source: Path, target: Path, now: float, tell: Tell = lambda done, of: None) -> Backup:
+    """Copy the database `source` with the files of messages to `target`, a new file or a folder that is there, and check the copy.
+
+    now: seconds since the epoch. Raises StoreError.
+    """
+    folder = target if target.is_dir() else None
+    path = (named(folder, now) if folder else target).absolute()
+    earlier = newest(folder) if folder else None
+    size = backup(source, path, tell)
+    return Backup(str(path), now, size, copied_files(source, path, earlier))
+
+
 def named(folder: Path, now: float) -> Path:
     """Where a backup that is made now lies in a folder of backups."""
     return folder / time.strftime("clew-%Y%m%dT%H%M%SZ.db", time.gmtime(now))
@@ -41,13 +53,13 @@ def listed(data_dir: Path) -> list[Backup]:
     return [each for each in map(_parsed, lines) if each]
 
 
-def note(data_dir: Path, backup: Backup) -> None:
+def note(data_dir: Path, made: Backup) -> None:
     """Add to the list. Raises OSError."""
-    kept = [each for each in listed(data_dir) if each.path != backup.path][1 - MOST :]
+    kept = [each for each in listed(data_dir) if each.path != made.path][1 - MOST :]
     path = data_dir / LIST
     new = path.with_name(f"{LIST}.new")
     new.touch(0o600)
-    new.write_text("".join(f"{json.dumps(asdict(each))}\n" for each in [*kept, backup]))
+    new.write_text("".join(f"{json.dumps(asdict(each))}\n" for each in [*kept, made]))
     new.replace(path)
 
 

@@ -17,6 +17,7 @@ from clew.web.console.schedule import Schedule
 from clew.web.console.search import Search
 from clew.web.console.spend import Spend
 from clew.web.console.threads import Threads
+from clew.web.console.upkeep import Upkeep
 
 PLACES = (
     Place("Overview", "/console", Overview),
@@ -29,6 +30,7 @@ PLACES = (
     Place("People", "/console/people", People),
     Place("Outbox", "/console/outbox", Outbox),
     Place("Spend", "/console/spend", Spend),
+    Place("Upkeep", "/console/upkeep", Upkeep),
     Place("Config", "/console/config", Config),
     Place("Log", "/console/log", Log),
     Place("Chat", "/", None),

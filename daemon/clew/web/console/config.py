@@ -40,8 +40,8 @@ class Section:
 class OnDisk:
     """What the file says now.
 
-    file: None where there is none. findings, error: what is wrong with it. notes: what has no effect. changed: what it has otherwise than
-    the config that counts; restart: those of it that need a restart.
+    file: None where there is none. findings, error: what is wrong with it. notes: what is doubtful or has no effect. changed: what it has
+    otherwise than the config that counts; restart: those of it that need a restart.
     """
 
     file: Path | None = None
@@ -89,7 +89,7 @@ def on_disk(source: Source | None, config: Settings, now: float, zone: str) -> O
     unlike = differences(config, there)
     return OnDisk(
         file,
-        notes=notes(there, now, zone),
+        notes=[*(str(each) for each in there.warnings), *notes(there, now, zone)],
         changed=[each for each in unlike if each.section not in FIXED],
         restart=[each for each in unlike if each.section in FIXED],
         sections=_sections(values(config, origins)),
