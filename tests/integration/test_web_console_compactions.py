@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sqlite3
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
@@ -15,6 +16,7 @@ import pytest_asyncio
 
 from clew.compacted import preview_words
 from clew.web.console.compactions import COMPACT, COMPACTION, COMPACTIONS, REDO, UNDO
+from clew.web.console.threads import THREAD, VERIFY
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo, say
 from tests.emulators.server import Answer, JsonObject
@@ -139,3 +141,28 @@ async def test_buttons_of_compactions_are_the_consoles_own(world: World) -> None
         async with world.clew.http.post(world.clew.url + path, data={"id": session}) as response:
             assert response.status == 403
     assert len(await world.clew.service.store.compactions(session)) == 1
+
+
+@pytest.mark.asyncio
+async def test_results_that_were_shortened_are_named_and_come_back(world: World) -> None:  # P10, P21
+    session = await talk(world.clew, FACTS[0], FACTS[1])
+    row = (await world.clew.service.store.lines(session, 1, after=1)).lines[0].message
+    assert (await world.clew.service.compactor.shorten(session, "tokens", [row.id])).state == "done"
+    page = await seen(world.clew, f"{COMPACTION}?id={session}&number=1")
+    assert "One line each in the window" in page
+    assert f"message={row.id}" in page
+    assert "What it did" not in page
+    assert "Results of tools were shortened" in await seen(world.clew, f"{COMPACTIONS}?id={session}")
+    assert "one line in the window" in await seen(world.clew, f"{THREAD}?id={session}")
+
+
+@pytest.mark.asyncio
+async def test_a_damaged_compaction_is_said_to_be_so(world: World) -> None:
+    session = await compacted(world)
+    with sqlite3.connect(world.folder / "c" / "data" / "clew.db") as db:
+        db.execute("UPDATE compactions SET report = '{', ledger = '{'")
+    db.close()
+    for path in (f"{COMPACTIONS}?id={session}", f"{THREAD}?id={session}"):
+        await seen(world.clew, path)
+    assert "cannot be read" in await seen(world.clew, f"{COMPACTION}?id={session}&number=1", 409)
+    assert "cannot be read" in await seen(world.clew, f"{VERIFY}?id={session}")

@@ -1,5 +1,6 @@
 """The console's pages of threads: found, read from end to end, and acted on."""
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -18,7 +19,7 @@ from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import calls_tool, echo
 from tests.integration.console_harness import HOSTILE, seen, sent
 from tests.integration.engine import chat_script
-from tests.integration.web_harness import Clew, Tab, running, settings
+from tests.integration.web_harness import DEADLINE_S, Clew, Tab, running, settings
 from tests.pictures import png
 
 COMPRESSION = {"trigger_messages": 12, "keep_recent": 4}
@@ -90,7 +91,16 @@ async def test_a_transcript_is_read_from_end_to_end_both_ways(clew: Clew) -> Non
         page = await seen(clew, unescape(after[1]))
         forth += numbers(page)
     assert forth == back
-    assert numbers(await seen(clew, f"{THREAD}?id=longer&at=80"))[8] == 80
+    middle = await seen(clew, f"{THREAD}?id=longer&at=80")
+    assert numbers(middle)[8] == 80
+    assert "Earlier messages" in middle
+    assert "Later messages" in middle
+    first = await seen(clew, f"{THREAD}?id=longer&after=0")
+    assert "Earlier messages" not in first
+    assert first.count("Changed by its writer") == 1
+    assert f"line 3 {HOSTILE}" in unescape(first)
+    assert "<img src=x" not in first
+    assert "What the model saw" not in first  # an import has no turns
     assert await seen(clew, f"{THREAD}?id={session[:5]}")
     assert "There is no session" in await seen(clew, f"{THREAD}?id=nosuch", 404)
 
@@ -113,7 +123,8 @@ async def import_rows(clew: Clew, session: str, messages: int) -> None:
         for seq in range(1, messages + 1)
     ]
     head = {"id": session, "address": "web:old", "direct": True, "title": "An old one", "created": 1e9}
-    rest: dict[str, list[object]] = {name: [] for name in ("compactions", "pins", "edits", "retractions", "model_calls")}
+    rest: dict[str, list[object]] = {name: [] for name in ("compactions", "pins", "retractions", "model_calls")}
+    rest["edits"] = [{"message": f"{session}000003", "text": f"line 3 {HOSTILE}", "at": 1e9 + 9}]
     await clew.service.store.import_session({"clew": 1, "session": head, "messages": rows, **rest}, 2e9)
 
 
@@ -214,6 +225,26 @@ async def test_a_thread_is_verified_and_deleted_when_that_was_confirmed(clew: Cl
     assert await sent(clew, DELETE, id=session) == (303, THREADS)
     await seen(clew, f"{THREAD}?id={session}", 404)
     assert "There are no threads yet" in await seen(clew, THREADS)
+
+
+@pytest.mark.asyncio
+async def test_runs_of_jobs_beside_their_chats_are_threads_of_their_own(clew: Clew) -> None:  # P45
+    fields = {"name": "count", "prompt": "Count the valves.", "deliver_to": "web:local", "every": "1h", "session": "isolated"}
+    assert (await clew.post("/api/v1/jobs", fields))[0] == 200
+    store = clew.service.store
+    await clew.service.scheduler.run_now("count")
+    async with asyncio.timeout(DEADLINE_S):
+        while not (runs := await store.job_history("count", 1)) or runs[0]["outcome"] != "done":
+            await store.changed(store.version, 1.0)
+    assert await store.session_page(Filed(), 10, 0) == ([], 0)
+    page = await seen(clew, f"{THREADS}?runs=yes")
+    (run,) = re.findall(r"thread\?id=(\w+)", page)
+    page = await seen(clew, f"{THREAD}?id={run}")
+    assert "Count the valves." in page
+    turn = unescape(re.findall(r'href="(/console/threads/turn[^"]+)"', page)[0])
+    page = await seen(clew, turn)
+    assert "Count the valves." in page
+    assert "1 row of the transcript" in page
 
 
 @pytest.mark.asyncio

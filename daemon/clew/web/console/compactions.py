@@ -91,7 +91,10 @@ class Compactions:
         row = await self._store.find_session(asked.id)
         found, before, before_number = await self._store.compaction(row.id, asked.number)
         newest = await self._store.newest_compaction(row.id)
-        report = told(found)
+        try:
+            report = told(found)
+        except ValueError:
+            raise Problem(409, f"Compaction {asked.number} is damaged and cannot be read.", "The thread goes on without it.") from None
         names = (f"compaction {before_number or '(none)'}", f"compaction {asked.number}")
         return await self._frame.drawn(
             request,
