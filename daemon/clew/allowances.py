@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Literal
 from zoneinfo import ZoneInfo
 
@@ -129,6 +130,13 @@ class Standing:
     def is_near(self, wanted: Amount) -> bool:
         """Whether so much of it is used, with a call of this estimated size, that its people are warned."""
         return self.used + wanted.of(self.limit.unit) >= WARN_SHARE * self.limit.most
+
+
+def shares(total: int, weights: Sequence[int]) -> list[int]:
+    """`total` in whole parts as large as their weights; the parts are `total` together, and equal where all weights are 0."""
+    weights = weights if any(weights) else [1] * len(weights)
+    ends = [total * each // sum(weights) for each in accumulate(weights)]
+    return [end - before for before, end in zip([0, *ends], ends, strict=False)]
 
 
 def refusing(standings: Sequence[Standing], wanted: Amount) -> Standing | None:

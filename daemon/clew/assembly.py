@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from tzlocal import get_localzone_name
 
+from clew.bills import Seller
 from clew.clock import Time
 from clew.config import Config, TransportSection
 from clew.documents.reading import Reader
@@ -117,6 +118,13 @@ def embedder_of(config: Config) -> Embedder | None:
     return built
 
 
+def embedding_seller(config: Config) -> Seller | None:
+    """Whose vectors cost something, None where nobody's do: weights on this machine."""
+    chosen = config.embeddings
+    section = config.providers.get(chosen.provider) if chosen else None
+    return Seller(section.name, section.kind, chosen.model or "") if chosen and section else None
+
+
 @asynccontextmanager
 async def meaning_of(config: Config, store: SqliteStore, time: Time) -> AsyncIterator[Meaning | None]:
     """The vectors of what is said, None where the config names no model for them. Raises ConfigError where it cannot be had."""
@@ -141,6 +149,12 @@ def transcriber_of(config: Config) -> Transcriber | None:
         return Program(chosen.command, chosen.timeout)
     key = chosen.api_key.get_secret_value() if chosen.api_key else None
     return TranscribingEndpoint(chosen.base_url, chosen.model, key, chosen.language, chosen.timeout)
+
+
+def transcribing_seller(config: Config) -> Seller | None:
+    """Who is paid for what is heard, None where nobody is: a program on this machine."""
+    chosen = config.transcriber
+    return Seller("transcriber", chosen.kind, chosen.model) if chosen and chosen.kind == "openai" else None
 
 
 def zone_name(config: Config) -> str:

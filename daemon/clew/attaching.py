@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from clew.bills import Bills, Seller
 from clew.clock import Time
 from clew.context.files import IMAGES, PDF, SHOWN_CHARS
 from clew.context.sniffing import sniffed
@@ -57,17 +58,22 @@ def _wait(attempt: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What files are fetched and read with; it changes with the config. most_bytes: of one file. transcriber: None where there is none."""
+    """What files are fetched and read with; it changes with the config. most_bytes: of one file. transcriber: None where there is none.
+    seller: who is paid for what it hears, None where nobody is."""
 
     reader: Reader
     most_bytes: int
     transcriber: Transcriber | None = None
+    seller: Seller | None = None
 
 
 class Attaching:
     """Fetches and reads files. transports: by name."""
 
-    def __init__(self, store: SqliteStore, transports: Mapping[str, Transport], means: Callable[[], Means], time: Time) -> None:
+    def __init__(
+        self, store: SqliteStore, transports: Mapping[str, Transport], means: Callable[[], Means], time: Time, bills: Bills
+    ) -> None:
+        self._bills = bills
         self._store = store
         self._files = store.files
         self._transports = transports
@@ -166,9 +172,16 @@ class Attaching:
     async def _listen(self, file: Waiting, block: File, body: bytes) -> None:
         """Settle a recording with what is said in it: the words of whoever sent it, or the text of a file."""
         said, fault = "", DEAF
-        if (transcriber := self._means().transcriber) is not None:
+        means = self._means()
+        if means.transcriber is not None and means.seller and (over := await self._bills.keeps_from_listening(means.seller, file.address)):
+            fault = f"I do not listen to it now. {over}".rstrip(".")
+        elif means.transcriber is not None:
+            started = self._time.wall()
             try:
-                said, fault = words(clean(await transcriber.transcribe(Recording(body, block.mime)))), SILENT
+                heard = await means.transcriber.transcribe(Recording(body, block.mime))
+                said, fault = words(clean(heard)), SILENT
+                if means.seller:
+                    await self._bills.pay_for_recording(means.seller, file.address, heard, started)
             except NotTranscribed as why:
                 fault = str(why)
         if not said:

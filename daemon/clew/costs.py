@@ -244,9 +244,9 @@ def price(sums: Sums) -> str:
 
 
 def money(micros: int) -> str:
-    """Dollars, to the cent from ten cents on, else to a hundredth of one."""
+    """Dollars, to the cent where that says it all or from ten cents on, else to a hundredth of one."""
     dollars = micros / MICROS
-    return f"${dollars:,.2f}" if dollars >= 0.1 or not micros else f"${dollars:.4f}"
+    return f"${dollars:,.2f}" if dollars >= 0.1 or micros % 10_000 == 0 else f"${dollars:.4f}"
 
 
 def quantity(limit: Limit, count: int) -> str:

@@ -2,14 +2,19 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 import structlog
 
+from clew.allowances import shares
+from clew.bills import Bills, Seller
 from clew.clock import Time
 from clew.context.nearness import Nearness, Pair
+from clew.context.tokens import estimate
 from clew.context.vectors import embeddable
-from clew.embedders import BATCH, Embedder
+from clew.embedders import BATCH, Embedder, Vectors
+from clew.messages import Usage
 from clew.progress import Progress
 from clew.providers import RETRYABLE, ErrorKind, ProviderError, backoff
 from clew.store.notes import Where
@@ -46,6 +51,13 @@ class Meaning:
         self._resting_until = 0.0
         self._by_extension = False
         self._failures = 0
+        self._bills: Bills | None = None
+        self._seller = Seller("", "", "")
+        self._unpaid = 0  # tokens of questions, which are written down with the next messages: no turn waits for that
+
+    def charge(self, bills: Bills, seller: Seller) -> None:
+        """Let budgets hold back what `seller` is asked for, and write down what it costs."""
+        self._bills, self._seller = bills, seller
 
     async def prepare(self) -> None:
         """Load what is needed. Raises ConfigError."""
@@ -111,11 +123,14 @@ class Meaning:
 
     async def _asked(self, text: str, names: Collection[str]) -> bytes:
         """The vector of a question, empty where there is none in time."""
-        if self._time.steady() < self._resting_until:
+        asked = embeddable(text, names, self._known)
+        if self._time.steady() < self._resting_until or await self._is_held_back([asked]):
             return b""
         try:
             async with asyncio.timeout(PATIENCE):
-                return (await self._embedder.embed([embeddable(text, names, self._known)]))[0]
+                found = await self._embedder.embed([asked])
+            self._unpaid += found.tokens
+            return found[0]
         except (TimeoutError, ProviderError) as error:
             self._resting_until = self._time.steady() + REST
             kind = error.kind if isinstance(error, ProviderError) else "stall"
@@ -129,7 +144,11 @@ class Meaning:
         if not waiting:
             return await self._some_passages(version)
         texts = await asyncio.to_thread(self._texts, waiting)
+        if await self._is_held_back(texts):
+            return 0
+        started = self._time.wall()
         vectors = await self._embedded(texts)
+        await self._pay(vectors.tokens, [(each.session, len(text)) for each, text in zip(waiting, texts, strict=True)], started)
         if not await self._store.vectors.add(version, list(zip(waiting, vectors, strict=True))):
             log.warning("embedding.begun_anew", reason="the model's vectors have another length than before")
         return len(waiting)
@@ -138,30 +157,52 @@ class Meaning:
         waiting = await self._store.documents.waiting(version, BATCH)
         if waiting:
             texts = await asyncio.to_thread(lambda: [embeddable(each.text, (), self._known) for each in waiting])
-            await self._store.documents.embedded(version, list(zip(waiting, await self._embedded(texts), strict=True)))
+            if await self._is_held_back(texts):
+                return 0
+            started = self._time.wall()
+            vectors = await self._embedded(texts)
+            await self._pay(vectors.tokens, [], started)
+            await self._store.documents.embedded(version, list(zip(waiting, vectors, strict=True)))
         return len(waiting)
+
+    async def _is_held_back(self, texts: Sequence[str]) -> bool:
+        return self._bills is not None and await self._bills.is_held_back(self._seller, sum(map(estimate, texts)))
+
+    async def _pay(self, tokens: int, lengths: Sequence[tuple[str, int]], started: float) -> None:
+        """Write down what was embedded, by the sessions it is of: (session, characters of a text). Questions are nobody's in particular."""
+        if self._bills is None or not (tokens or self._unpaid):
+            return
+        characters = Counter[str]()
+        for session, length in lengths:
+            characters[session] += length
+        parts = Counter(dict(zip(characters, shares(tokens, list(characters.values())), strict=True)) if characters else {"": tokens})
+        parts[""] += self._unpaid
+        self._unpaid = 0
+        paid = [(session, Usage(part)) for session, part in parts.items() if part]
+        await self._bills.pay("embedding", self._seller, paid, started)
 
     def _texts(self, waiting: Sequence[Unembedded]) -> list[str]:
         return [embeddable(each.text, each.names, self._known) for each in waiting]
 
-    async def _embedded(self, texts: Sequence[str]) -> list[bytes]:
+    async def _embedded(self, texts: Sequence[str]) -> Vectors:
         """The vectors of texts, empty for one that the model refuses whatever stands beside it."""
         try:
             return await self._embedder.embed(texts)
         except ProviderError as error:
             if error.kind not in REFUSED:
                 raise
-        await self._embedder.embed([HARMLESS])  # fails where the model takes nothing at all
-        return [await self._alone(text) for text in texts]
+        probe = await self._embedder.embed([HARMLESS])  # fails where the model takes nothing at all
+        alone = [await self._alone(text) for text in texts]
+        return Vectors((each[0] for each in alone), probe.tokens + sum(each.tokens for each in alone))
 
-    async def _alone(self, text: str) -> bytes:
+    async def _alone(self, text: str) -> Vectors:
         try:
-            return (await self._embedder.embed([text]))[0]
+            return await self._embedder.embed([text])
         except ProviderError as error:
             if error.kind not in REFUSED:
                 raise
             log.warning("embedding.refused", kind=error.kind, err=str(error))
-            return b""
+            return Vectors([b""])
 
 
 def _waited(error: ProviderError, failures: int) -> float:

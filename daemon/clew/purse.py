@@ -99,6 +99,20 @@ class Purse:
         refused = refusing(found.standings, amount)
         return OverBudget(refused, amount, found.payer.zone) if refused else None
 
+    async def hindrance_at(self, address: str, amount: Amount) -> OverBudget | None:
+        """The same for what comes to an address."""
+        found = await self._store.spending.look_at("", address, self.limits, self._time.wall())
+        refused = refusing(found.standings, amount)
+        return OverBudget(refused, amount, found.payer.zone) if refused else None
+
+    async def is_held_back(self, amount: Amount) -> bool:
+        """Whether something that is nobody's in particular, and can wait, does not fit the budgets of everybody together."""
+        found = await self._store.spending.look("", "", self.limits, self._time.wall())
+        refused = refusing(found.standings, amount)
+        if refused is not None:
+            await self._reached(refused, amount, None)
+        return refused is not None
+
     async def keeps_from(self, job: Job, entry: Entry) -> str:
         """Why a job that is due is not run, empty where it is: nothing is left of a budget, or a call was refused in its period already.
         That is said once in each period, where the job speaks."""

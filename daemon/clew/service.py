@@ -16,6 +16,7 @@ from clew.asking import Asking
 from clew.assembly import (
     LOCAL,
     build_transport,
+    embedding_seller,
     meaning_of,
     own_tools,
     owner_of,
@@ -24,10 +25,12 @@ from clew.assembly import (
     projects_of,
     sections,
     transcriber_of,
+    transcribing_seller,
     zone_name,
 )
 from clew.attaching import Attaching, Means
 from clew.backing_up import BackingUp
+from clew.bills import Bills
 from clew.boundaries import Boundaries
 from clew.bus import Bus, Replied
 from clew.clock import Time, new_id
@@ -115,6 +118,9 @@ class Service:
         self.progress = Progress(time)
         self.metrics = Metrics()
         self.caller = ModelCaller(self.time, self.metrics, store.tell_repairs, load=store.files.read)
+        self.bills = Bills(store, self.metrics, self.time)
+        if self.meaning is not None and (seller := embedding_seller(config)):
+            self.meaning.charge(self.bills, seller)
         self.listening: Listening | None = None
         self.source: Source | None = None
         self._reloading = asyncio.Lock()
@@ -139,7 +145,7 @@ class Service:
         for name, section in sections(config).items():
             self._add(name, build_transport(section))
         self._compose(config, lineup, self._scheduler(config))
-        self.attaching = Attaching(store, self._adapters, self._means, self.time)
+        self.attaching = Attaching(store, self._adapters, self._means, self.time, self.bills)
         self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self._owner, self._stops)
 
     def _add(self, name: str, transport: Transport) -> None:
@@ -165,7 +171,9 @@ class Service:
         store, agent = self.store, config.agent
         once = partial(self.owner.warn, again=NEVER_AGAIN)
         self.purse = Purse(store, limits_of(config.budgets), self.owner.tell, once, zone, self.time)
-        self.caller.use(config.prices, self.purse if self.purse.limits else None)
+        binding = self.purse if self.purse.limits else None
+        self.caller.use(config.prices, binding)
+        self.bills.use(config.prices, binding)
         self.passages = Passages(store, config.docs.budget_chars, self.meaning.nearest if self.meaning else None)
         self.library = Library(store, self._reader, Fetcher(), config.limits.attachment_bytes, self.time)
         self._transcriber = transcriber_of(config)
@@ -220,7 +228,7 @@ class Service:
         self._decide = decider(config.access.unknown, config.limits, pairing_code)
 
     def _means(self) -> Means:
-        return Means(self._reader, self.config.limits.attachment_bytes, self._transcriber)
+        return Means(self._reader, self.config.limits.attachment_bytes, self._transcriber, transcribing_seller(self.config))
 
     def _retool(self) -> None:
         """Take over the tools that MCP servers have now."""

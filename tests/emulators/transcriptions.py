@@ -30,7 +30,8 @@ class Heard:
 class TranscriptionsEmulator(Emulator[Record]):
     """Give `base_url` to a client. See `Emulator` for faults, holds and records.
 
-    say: what is said in a recording. heard: the recordings that came, in order. going: set when one has come; it is answered once `may` is.
+    say: what is said in a recording. usage: what it took, as the answer tells it. heard: the recordings that came, in order. going: set
+    when one has come; it is answered once `may` is.
     """
 
     def __init__(
@@ -39,10 +40,12 @@ class TranscriptionsEmulator(Emulator[Record]):
         say: Callable[[bytes], str] = lambda body: "",
         models: Sequence[str] = ("whisper-1",),
         api_key: str | None = None,
+        usage: JsonObject | None = None,
         clock: Clock = time.time,
     ) -> None:
         super().__init__(script=echo, clock=clock)
         self.say = say
+        self.usage = usage
         self.models = list(models)
         self.api_key = api_key
         self.heard: list[Heard] = []
@@ -77,7 +80,7 @@ class TranscriptionsEmulator(Emulator[Record]):
         await before_first_byte(request, record, fault, streaming=False)
         if isinstance(fault, Malformed):
             return web.Response(text=fault.body, content_type="application/json")
-        return web.json_response({"text": self.say(heard.body)})
+        return web.json_response({"text": self.say(heard.body)} | ({"usage": self.usage} if self.usage else {}))
 
     async def _form(self, request: web.Request) -> Heard:
         form = await request.post()

@@ -12,6 +12,7 @@ from clew.context.tokens import estimate
 from clew.store.records.spending import Sums
 from clew.tools import ToolContext
 from tests.emulators.scripts import say
+from tests.emulators.server import Fault
 from tests.integration.engine import PEOPLE, Clock, World, calling, engine, exchanges, spoken, tool, words_of
 from tests.integration.test_engine_jobs import fire, history
 from tests.integration.test_engine_schedule import DAY, EIGHT, HOUR, daily, job, schedule
@@ -160,6 +161,16 @@ async def test_a_reservation_survives_a_crash_and_expires(tmp_path: Path, monkey
             assert "The budget of everybody here for today is nearly used up" in world.desk.answers(asked)[0].text
             clock.at += 901
             assert await world.desk.ask("go on") == "yes"
+
+
+async def test_a_call_that_is_tried_again_is_reserved_once(tmp_path: Path) -> None:
+    size = await cost_of_a_turn(tmp_path)
+    async with engine(tmp_path, lambda body: say("yes"), clock=Clock(), tok=estimate) as world:
+        budgets(world, each=Budget(every="day", tokens=round(1.9 * (size + 1000))))
+        async with world.running():
+            world.model.faults.append(Fault(529, "overloaded_error", "try again", headers={"retry-after": "0"}))
+            assert await world.desk.ask("hello 0") == "yes"
+            assert len(world.model.calls) == 2
 
 
 async def test_a_single_call_larger_than_the_budget_says_so(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.allowances import EVERY, Amount, Every, Limit, Payer, Standing, applying, period, refusing, resets_at
+from clew.allowances import EVERY, Amount, Every, Limit, Payer, Standing, applying, period, refusing, resets_at, shares
 
 ZONES = sorted(name for name in available_timezones() if "/" in name)
 SINCE, UNTIL = datetime(2012, 1, 1, tzinfo=UTC).timestamp(), datetime(2037, 1, 1, tzinfo=UTC).timestamp()
@@ -121,6 +121,15 @@ def test_the_budget_that_refuses_is_the_one_that_resets_last(given_limits: list[
     full = [each.resets_at for each in standings if each.limit.most < 30]
     assert (refused is None) == (not full)
     assert refused is None or refused.resets_at == max(full)
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 1000), min_size=1, max_size=8))
+def test_parts_are_all_of_it_and_as_large_as_their_weights(total: int, weights: list[int]) -> None:
+    parts = shares(total, weights)
+    assert sum(parts) == total
+    for part, weight in zip(parts, weights, strict=True):
+        even = total / len(weights) if not any(weights) else total * weight / sum(weights)
+        assert abs(part - even) <= 1
 
 
 def test_people_are_warned_at_four_fifths() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from clew import recall
 from clew.clock import Time, new_id
 from clew.config import Recall
+from clew.embedders import Vectors
 from clew.meaning import Meaning
 from clew.messages import Text
 from clew.metrics import Metrics
@@ -221,8 +222,8 @@ class Alike:
     async def prepare(self) -> None:
         return None
 
-    async def embed(self, texts: Sequence[str]) -> list[bytes]:
-        return [b"\x7f\x01"] * len(texts)
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return Vectors([b"\x7f\x01"] * len(texts))
 
     async def close(self) -> None:
         return None

@@ -380,12 +380,13 @@ class McpServer(Settings):
 
 
 class Price(Settings):
-    """US dollars per million tokens of one model."""
+    """US dollars per million tokens of one model, and per `minute` of a recording for one that is paid so."""
 
     input: _Amount
     output: _Amount
     cache_read: _Amount | None = None
     cache_write: _Amount | None = None
+    minute: _Amount | None = None
 
 
 class Budget(Settings):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from clew.context.vectors import quantised
-from clew.embedders import BATCH, MAX_CHARS
+from clew.embedders import BATCH, MAX_CHARS, Vectors
 from clew.providers import ProviderError
 from clew.providers.failures import Answer, failure, safe, stalled
 from clew.providers.probe import on_this_machine
@@ -20,6 +20,8 @@ from clew.providers.wire import well_formed
 
 LARGEST_ANSWER = 16 * 2**20
 """Bytes of an answer that are read: 32 vectors of 8,192 numbers in JSON are about 6 MB."""
+MOST_TOKENS = 10**7
+"""Tokens of one call that are believed."""
 SHORTEST = 200
 """Characters to which texts are shortened, by halves, for a model that finds them too long."""
 NOWHERE = " "
@@ -46,7 +48,7 @@ class Endpoint:
     async def prepare(self) -> None:
         return None
 
-    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+    async def embed(self, texts: Sequence[str]) -> Vectors:
         if len(texts) > BATCH:
             raise ValueError(f"at most {BATCH} texts")
         longest = MAX_CHARS
@@ -63,14 +65,14 @@ class Endpoint:
         if session is not None:
             await session.close()
 
-    async def _asked(self, texts: Sequence[str]) -> list[bytes]:
+    async def _asked(self, texts: Sequence[str]) -> Vectors:
         body = {"model": self._model, "input": [text if text.strip() else NOWHERE for text in texts], "encoding_format": "float"}
         answer = await self._post(body)
         try:
             vectors = _vectors(answer, len(texts))
         except (ValueError, TypeError, KeyError) as error:
             raise ProviderError("server", safe(f"an answer of another shape: {error}", self._key)) from None
-        return [vector if text.strip() else b"" for text, vector in zip(texts, vectors, strict=True)]
+        return Vectors((vector if text.strip() else b"" for text, vector in zip(texts, vectors, strict=True)), _tokens(answer))
 
     async def _post(self, body: Mapping[str, object]) -> Any:
         if self._session is None:
@@ -114,6 +116,13 @@ def _vectors(answer: Any, count: int) -> list[bytes]:
     if len({len(entry) for entry in entries.values()}) > 1:
         raise ValueError("vectors of different lengths")
     return vectors
+
+
+def _tokens(answer: Mapping[str, Any]) -> int:
+    """Tokens that a server says it read, 0 where it says nothing of them."""
+    usage = answer.get("usage")
+    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    return tokens if isinstance(tokens, int) and 0 <= tokens <= MOST_TOKENS else 0
 
 
 def _answer(status: int, headers: Mapping[str, str], raw: bytes) -> Answer:

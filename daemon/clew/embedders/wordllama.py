@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.context.vectors import quantised
-from clew.embedders import BATCH, MAX_CHARS
+from clew.embedders import BATCH, MAX_CHARS, Vectors
 from clew.errors import ConfigError
 
 NAME = "wordllama"
@@ -33,11 +33,11 @@ class WordLlama:
         if self._model is None:
             self._model = await asyncio.to_thread(_load)
 
-    async def embed(self, texts: Sequence[str]) -> list[bytes]:
+    async def embed(self, texts: Sequence[str]) -> Vectors:
         if len(texts) > BATCH:
             raise ValueError(f"at most {BATCH} texts")
         await self.prepare()
-        return await asyncio.to_thread(self._embedded, [text[:MAX_CHARS] for text in texts])
+        return Vectors(await asyncio.to_thread(self._embedded, [text[:MAX_CHARS] for text in texts]))
 
     async def close(self) -> None:
         self._model = None

@@ -14,7 +14,7 @@ from clew.store.damage import readable
 _CACHE_COLUMNS = "provider, model, hash, tokens, ttl, expires"
 
 
-def put(db: sqlite3.Connection, call: ModelCall, session: str, turn: str | None) -> None:
+def put(db: sqlite3.Connection, call: ModelCall, session: str | None, turn: str | None) -> None:
     usage = call.usage
     db.execute(
         "INSERT INTO model_calls (id, purpose, session, turn, compaction, payer, provider, model, input, output,"
@@ -96,6 +96,19 @@ def note(db: sqlite3.Connection, session: str, calls: Sequence[ModelCall]) -> No
     if db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone():
         for call in calls:
             put(db, call, session, None)
+
+
+def note_some(db: sqlite3.Connection, calls: Sequence[tuple[str, ModelCall]]) -> None:
+    """Write down calls outside of any turn, each for a session (empty: for none). Of a session that was deleted meanwhile nobody's."""
+    for session, call in calls:
+        there = db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone()
+        put(db, call, session if there else None, None)
+
+
+def session_at(db: sqlite3.Connection, address: str) -> str:
+    """The session that a message at an address would join, empty where there is none yet."""
+    row = db.execute("SELECT session FROM chats WHERE address = ?", (address,)).fetchone()
+    return (row[0] or "") if row else ""
 
 
 def _learn(db: sqlite3.Connection, call: ModelCall) -> None:

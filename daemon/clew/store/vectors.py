@@ -28,12 +28,13 @@ _STANDS = "id NOT IN (SELECT message FROM retractions)"
 
 @dataclass(frozen=True, slots=True)
 class Unembedded:
-    """A message without a vector. names: of those who speak around it."""
+    """A message without a vector. names: of those who speak around it. session: its own."""
 
     number: int
     id: str
     text: str
     names: frozenset[str]
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,9 @@ def waiting(db: sqlite3.Connection, version: str, limit: int) -> tuple[Unembedde
         f"SELECT number, id, iif({_STANDS}, blocks, '[]'), session, seq FROM messages WHERE number > ? ORDER BY number LIMIT ?",
         (_done(db, version), limit),
     )
-    return tuple(Unembedded(number, id, _text(blocks), _names(db, session, seq)) for number, id, blocks, session, seq in rows.fetchall())
+    return tuple(
+        Unembedded(number, id, _text(blocks), _names(db, session, seq), session) for number, id, blocks, session, seq in rows.fetchall()
+    )
 
 
 def left(db: sqlite3.Connection, version: str) -> int:

@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
+from clew.messages import Usage
+
 LONGEST = 100_000
 """Characters of a transcript that are kept: about three hours of speech."""
 SUFFIXES = {
@@ -18,6 +20,7 @@ SUFFIXES = {
     "video/webm": "webm",
 }
 """How the names of recordings end, by their type: some servers and programs go by it."""
+NOTHING = Usage()
 _STAMP = re.compile(r"^\s*\[[0-9:.,]+ --> [0-9:.,]+\]\s*", re.MULTILINE)
 _NOISE = re.compile(r"\[[^\]\n]{0,60}\]|\([^)\n]{0,60}\)|\*[^*\n]{0,60}\*|♪")
 """What whisper writes for silence, music and coughs."""
@@ -39,10 +42,23 @@ class Recording:
         return f"voice.{SUFFIXES.get(self.mime, 'ogg')}"
 
 
+class Transcript(str):
+    """What is said in a recording, with what the server says it took: tokens, or seconds for which it is paid; nothing where it says
+    nothing."""
+
+    usage: Usage
+    seconds: float
+
+    def __new__(cls, text: str, usage: Usage = NOTHING, seconds: float = 0.0) -> "Transcript":
+        made = super().__new__(cls, text)
+        made.usage, made.seconds = usage, seconds
+        return made
+
+
 class Transcriber(Protocol):
     """See `Endpoint` and `Program`."""
 
-    async def transcribe(self, recording: Recording) -> str:
+    async def transcribe(self, recording: Recording) -> Transcript:
         """What is said in it, as it is written down. Raises NotTranscribed; any other error may be over at the next try."""
 
 

@@ -1,18 +1,23 @@
 """OpenAI-compatible `/audio/transcriptions`: api.openai.com, Groq, whisper.cpp's server, speaches, LocalAI and their like."""
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import aiohttp
 import structlog
 
+from clew.messages import Usage
 from clew.providers.failures import safe
 from clew.providers.probe import on_this_machine
-from clew.transcribers import NotTranscribed, Recording
+from clew.transcribers import NotTranscribed, Recording, Transcript
 
 log = structlog.get_logger()
 
 LARGEST_ANSWER = 2**20
 """Bytes of an answer that are read."""
+MOST_USED = 10**6
+"""Tokens or seconds of one recording that are believed."""
 _SAYINGS = {
     401: "the transcriber does not let me in, which whoever runs me has to mend",
     403: "the transcriber does not let me in, which whoever runs me has to mend",
@@ -39,7 +44,7 @@ class Endpoint:
         self._language = language
         self._timeout = aiohttp.ClientTimeout(total=timeout)
 
-    async def transcribe(self, recording: Recording) -> str:
+    async def transcribe(self, recording: Recording) -> Transcript:
         form = aiohttp.FormData()
         form.add_field("model", self._model)
         form.add_field("response_format", "json")
@@ -57,7 +62,7 @@ class Endpoint:
         except (aiohttp.ClientError, OSError) as error:
             raise Unanswered(safe(f"{type(error).__name__}: {error}", self._key)) from None
         if status == 200:
-            return _text(body)
+            return _transcript(body)
         told = safe(f"{status}: {body.decode('utf-8', 'replace')}", self._key)
         if status in (408, 409, 425, 429) or status >= 500:
             raise Unanswered(told)
@@ -74,11 +79,19 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     return bytes(body)
 
 
-def _text(body: bytes) -> str:
+def _transcript(body: bytes) -> Transcript:
     try:
-        text = json.loads(body)["text"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        text = None
+        answer = json.loads(body)
+        text, usage = answer["text"], answer.get("usage")
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        text, usage = None, None
     if not isinstance(text, str):
         raise Unanswered("an answer of another shape")
-    return text
+    told = usage if isinstance(usage, dict) else {}
+    return Transcript(text, Usage(round(_number(told, "input_tokens")), round(_number(told, "output_tokens"))), _number(told, "seconds"))
+
+
+def _number(usage: Mapping[str, Any], name: str) -> float:
+    """A figure of a server's, 0 where it is none that can be believed."""
+    figure = usage.get(name)
+    return float(figure) if isinstance(figure, (int, float)) and 0 <= figure <= MOST_USED else 0.0

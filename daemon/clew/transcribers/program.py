@@ -9,7 +9,7 @@ import structlog
 
 from clew.programs import run
 from clew.providers.failures import safe
-from clew.transcribers import LONGEST, NotTranscribed, Recording
+from clew.transcribers import LONGEST, NotTranscribed, Recording, Transcript
 
 log = structlog.get_logger()
 
@@ -29,12 +29,12 @@ class Program:
         self._timeout = timeout
         self._place = asyncio.Semaphore(1)
 
-    async def transcribe(self, recording: Recording) -> str:
+    async def transcribe(self, recording: Recording) -> Transcript:
         async with self._place:
             with tempfile.TemporaryDirectory(prefix="clew-voice-") as folder:
                 path = Path(folder) / recording.name
                 await asyncio.to_thread(path.write_bytes, recording.body)
-                return await self._run(str(path))
+                return Transcript(await self._run(str(path)))
 
     async def _run(self, path: str) -> str:
         command = [each.replace(PLACE, path) for each in self._command]

@@ -50,6 +50,14 @@ class SpendingDoor:
         """Who or what spent something in a period, the most first."""
         return await self._db.read(spending.subjects, kind, period)
 
+    async def note(self, calls: Sequence[tuple[str, ModelCall]]) -> None:
+        """Write down calls outside of any turn, each for a session (empty: for none)."""
+        await self._db.write_relaxed(model_calls.note_some, calls)
+
+    async def session_at(self, address: str) -> str:
+        """The session that a message at an address would join, empty where there is none yet."""
+        return await self._db.read(model_calls.session_at, address)
+
     async def calls(self, session: str, limit: int, until: float = inf) -> list[ModelCall]:
         """The newest calls of a session that had begun by `until` (seconds since the epoch), the newest first."""
         return await self._db.read(model_calls.of_session, session, limit, until)
