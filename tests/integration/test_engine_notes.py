@@ -280,14 +280,14 @@ async def test_memory_in_the_chat(tmp_path: Path) -> None:  # P40
         assert await world.desk.ask("/memory set style short answers, please") == "Set. style: short answers, please"
         await by_hand(world, PutFact("Ana", "likes tea"), PutEntity("Bo", "person"))
         assert await world.desk.ask("/memory") == "style: short answers, please\nAna: likes tea\nBo (person)"
-        assert await world.desk.ask("/memory clear ana") == "Cleared: ana."
+        assert await world.desk.ask("/memory clear ana") == "Deleted. Ana, with all that is known of it"
         assert await world.desk.ask("/memory") == "style: short answers, please\nBo (person)"
         assert (await world.desk.ask("/memory undo")).startswith("Undone: removed Ana")
         assert "Ana: likes tea" in await world.desk.ask("/memory")
         assert "removed Ana (undone)" in await world.desk.ask("/memory history")
-        assert await world.desk.ask("/memory clear nobody") == "Nothing is noted as nobody."
+        assert await world.desk.ask("/memory clear nobody") == "Nothing is noted with the words “nobody”. /memory lists what is."
         assert "credential" in await world.desk.ask("/memory set pw sk-ant-abcdefghijklmnopqrstuvwx012345")
-        assert "It is written so: /memory [set KEY VALUE" in await world.desk.ask("/memory dance")
+        assert "It is written so: /memory [show NAME" in await world.desk.ask("/memory dance")
         assert await world.desk.ask("/memory", "team", sender="ada", direct=False) == "Nothing is noted here."
         assert await world.desk.ask("/memory", "bob") == "Nothing is noted here."
 
@@ -358,3 +358,46 @@ async def test_notes_cost_a_turn_no_further_look_into_the_store(tmp_path: Path, 
         await world.desk.ask("hello")
         assert "- style: short answers" in prompt(world)
         assert await cost() == without
+
+
+@pytest.mark.asyncio
+async def test_notes_are_read_and_corrected_in_plain_words_and_only_ones_own(tmp_path: Path) -> None:  # P33, P39
+    async with engine(tmp_path, clock=Clock(START)) as world, world.running():
+        ask = world.desk.ask
+        note = {
+            "entities": [
+                {"name": "Ana", "entityType": "person", "observations": ["lives in Porto", "plays the cello"]},
+                {"name": "shed", "entityType": "thing", "observations": ["is painted green"]},
+            ]
+        }
+        link = {"relations": [{"from": "Ana", "to": "shed", "relationType": "owns"}]}
+        world.model.script = calling(("memory_create_entities", note), ("memory_create_relations", link))
+        await ask("note that")
+        source = (await world.transcript())[0].id
+        assert await ask("/memory show ana") == (
+            "Ana (person)\n"
+            f"- lives in Porto (since 2027-01-15, from message {source})\n"
+            f"- plays the cello (since 2027-01-15, from message {source})\n"
+            f"- owns shed (since 2027-01-15, from message {source})"
+        )
+        assert await ask("/memory change porto -> lives in Braga") == "Changed. Ana: lives in Braga (before: Ana: lives in Porto)"
+        assert "Porto" not in await ask("/memory")
+        assert await ask("/memory add Ana: has a dog") == "Noted. Ana: has a dog"
+        assert (await ask("/memory delete green")).startswith("Deleted. shed: is painted green")
+        assert (await ask("/memory delete owns shed")).startswith("Deleted. Ana owns shed")
+        several = await ask("/memory delete ana")
+        assert several == "Deleted. Ana (person), with all that is known of it"
+        assert "Ana" not in await ask("/memory")
+        await ask("/memory undo")
+        assert "plays the cello; lives in Braga; has a dog" in await ask("/memory")
+        assert (await ask("/memory delete a")).startswith("Several notes have these words; say more of the one that you mean:\n- Ana: ")
+        assert await ask("/memory delete quince") == "Nothing is noted with the words “quince”. /memory lists what is."
+        await ask("/memory set tone calm")
+        assert await ask("/memory change calm -> brisk") == "Changed. tone: brisk (before: tone: calm)"
+        assert await ask("/memory show tone") == "tone: brisk, set on 2027-01-15"
+        assert (await ask("/memory add Ana: the password is hunter2-Xy7")).startswith("I did not note")
+        for wrong in ("/memory add Ana", "/memory change a", "/memory what", "/memory delete"):
+            assert (await ask(wrong)).startswith("It is written so: /memory [show NAME")
+        assert (await ask("/memory show ana", "bob")).startswith("Nothing is noted")
+        assert (await ask("/memory delete cello", "bob")).startswith("Nothing is noted")
+        assert "cello" in await ask("/memory")

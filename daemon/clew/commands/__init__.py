@@ -1,7 +1,7 @@
 """The commands people write in a chat: one table, one function each."""
 
 from clew import jobs_command
-from clew.commands import access, compacting, recalling, remembering, standing, thread
+from clew.commands import access, compacting, noting, recalling, remembering, standing, thread
 from clew.commands.command import MEMBERS, OWNERS, Answer, Command, Rooms
 from clew.errors import ClewError, StoreError
 from clew.store import Claim
@@ -48,7 +48,7 @@ COMMANDS = {
     "/forget": Command(
         remembering.FORGET, "forget this conversation, or one exchange: the one named or replied to; no /undo", remembering.forget
     ),
-    "/memory": Command(remembering.MEMORY, "what is known here beyond this conversation", remembering.memory),
+    "/memory": Command(noting.MEMORY, "what is known here beyond this conversation, to read and to correct", noting.memory),
     "/jobs": Command(jobs_command.USAGE, "your jobs, and those that speak here: when each is due, and what became of it", standing.jobs),
     "/cost": Command(
         "/cost", "what this conversation and you cost, what the prompt cache did, and what is left of your budgets", standing.cost

@@ -1,49 +1,12 @@
-"""What is kept beyond the window: notes, and forgetting."""
+"""Forgetting: what was said here, and all that was made of it."""
 
-from clew.commands.command import LONGEST_LINE, MOST_LINES, Answer, Rooms, some
-from clew.compacted import short
-from clew.context.notes import Notes, ScopeKind
+from clew.commands.command import Answer, Rooms
 from clew.store import Claim, Foreseen
-from clew.store.notes import By, DropEntity, DropPreference, NoteEffect, PutPreference, Where
 
 FORGET = "/forget [id | yes]"
 YES = "yes"
 UNASKED = 20
 """Messages of a conversation that is forgotten without asking back."""
-MEMORY = "/memory [set KEY VALUE | clear NAME | history | undo]"
-
-
-async def memory(rooms: Rooms, claim: Claim, rest: str) -> Answer:
-    """What is noted of the person in their own chat, else of the chat; preferences are set and cleared, changes are undone."""
-    where = Where(address=str(claim.address))
-    kind: ScopeKind = "user" if claim.direct and claim.person else "project"
-    by = By(claim.person.id if claim.person else "", hand=True)
-    if rest.startswith("set ") and await rooms.store.is_private(claim.session):
-        return Answer("This conversation is private, so nothing is noted of it. /private off, then write it again.")
-    match rest.split(maxsplit=2):
-        case []:
-            return Answer(_noted(await rooms.store.notes.listing(where, None, claim.started)))
-        case ["set", key, value]:
-            return Answer(f"Set. {key}: {value}", effects=(NoteEffect(where, kind, by, (PutPreference(key, value),)),))
-        case ["clear", *words] if words:
-            name = " ".join(words)
-            return Answer(f"Cleared: {name}.", effects=(NoteEffect(where, kind, by, (DropPreference(name), DropEntity(name))),))
-        case ["history"]:
-            changes = await rooms.store.notes.changes(where, kind, MOST_LINES)
-            lines = [f"{each.number}. {each.summary}{' (undone)' * (each.undone_by is not None)}" for each in changes]
-            return Answer("\n".join(lines) or "Nothing was changed yet.")
-        case ["undo"]:
-            newest = await rooms.store.notes.newest(where, kind)
-            return Answer(f"Undone: {newest.summary}", effects=(NoteEffect(where, kind, by, undo=newest.number),))
-    return Answer(f"It is written so: {MEMORY}")
-
-
-def _noted(notes: Notes) -> str:
-    lines = [f"{each.key}: {each.value}" for each in notes.preferences]
-    for entity in notes.entities:
-        facts = [f"{fact.entity} {fact.words()}" if fact.target else fact.words() for fact in entity.facts if fact.until is None]
-        lines.append(short(f"{entity.heading}: {'; '.join(facts)}" if facts else entity.heading, LONGEST_LINE))
-    return "\n".join(some(lines)) or "Nothing is noted here."
 
 
 async def forget(rooms: Rooms, claim: Claim, rest: str) -> Answer:
