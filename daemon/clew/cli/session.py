@@ -15,6 +15,7 @@ import click
 
 from clew.cli.client import connected
 from clew.cli.compacting import compact, compactions, pin, redo, undo_compaction, unpin
+from clew.cli.importing import import_
 from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone
 from clew.cli.output import harmless, nothing, plural, print_json, print_table
 from clew.cli.reading import known_meaning, reading
@@ -24,8 +25,6 @@ from clew.errors import ClewError, NotFound, UsageError
 from clew.store import Compaction
 from clew.why import snippet
 
-LONGEST_EXPORT = 256 * 2**20
-"""Bytes of a file that is imported."""
 EVERY = 2**31
 """A limit that no store reaches."""
 SNIPPET = 160
@@ -177,35 +176,7 @@ def _write(path: Path, text: str) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-@session.command("import")
-@click.argument("file", type=click.File("rb"))
-@config_option
-@asynchronous
-async def import_(file: Any, path: Path | None) -> None:
-    """Bring back an exported session from FILE, or from stdin for `-`."""
-    export = _exported(file.read(LONGEST_EXPORT + 1))
-    async with connected(settings(path)) as client:
-        answer = await client.post("/api/v1/sessions/import", export)
-    click.echo(answer["session"])
-
-
-def _exported(raw: bytes) -> dict[str, Any]:
-    """The export in `raw`, as far as can be seen without the store. Raises ClewError where it is none."""
-    if len(raw) > LONGEST_EXPORT:
-        raise ClewError(f"this export is too large: at most {LONGEST_EXPORT // 2**20} MiB are read.")
-    try:
-        data = json.loads(raw)
-    except json.JSONDecodeError as error:
-        raise _no_export(f"it is not JSON (line {error.lineno}, column {error.colno}: {error.msg})") from None
-    except (ValueError, RecursionError):
-        raise _no_export("it is not JSON") from None
-    if not (isinstance(data, dict) and isinstance(data.get("clew"), int) and isinstance(data.get("session"), dict)):
-        raise _no_export("it is JSON, but has no `clew` number with a `session` beside it")
-    return data
-
-
-def _no_export(why: str) -> ClewError:
-    return ClewError(f"not a clew export: {why}.", hint="`clew session export ID --output FILE` writes one.")
+session.add_command(import_)
 
 
 @session.command()

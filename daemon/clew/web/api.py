@@ -23,6 +23,7 @@ from clew.web.costs import Costs
 from clew.web.database import Database
 from clew.web.deliveries import Deliveries
 from clew.web.documents import Documents
+from clew.web.imports import Imports
 from clew.web.index import Index
 from clew.web.jobs import Jobs
 from clew.web.memory import Memory
@@ -170,6 +171,7 @@ class Api:
             Endpoint("POST", "/terminal/session", self.terminal, "Choose the session of your terminal chat", Terminal, body=TerminalBody),
             *Access(service).endpoints,
             *Memory(service).endpoints,
+            *Imports(service).endpoints,
             *Jobs(service).endpoints,
             *Approvals(service).endpoints,
             *Search(service).endpoints,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from clew.messages import Message
-from clew.store import Foreseen, Said, SessionRow, branches, erased, forgetting, imports, private, proof, sessions, transcript
+from clew.store import Foreseen, Said, SessionRow, branches, erased, foreign, forgetting, imports, private, proof, sessions, transcript
 from clew.store.doors.opened import Opened
 from clew.transport import Inbound
 
@@ -84,6 +84,12 @@ class SessionsDoor(Opened):
             await self._db.write(sessions.delete, session.id)
             raise
         return session.id
+
+    async def bring_in(
+        self, source: str, person: str, key: str, title: str, messages: Sequence[foreign.ForeignMessage], now: float
+    ) -> tuple[str, foreign.Outcome, int]:
+        """See `foreign.bring`."""
+        return await self._db.write(foreign.bring, source, person, key, title, messages, now)
 
     async def foreseen(self, session: str, ids: Sequence[str]) -> Foreseen:
         """What goes with messages of a session when they are forgotten."""
