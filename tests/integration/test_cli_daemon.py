@@ -297,6 +297,51 @@ def test_who_knocked_is_let_in_or_not(clew: Command) -> None:
     assert clew("access", "approve", "ZZZZZZ")[0] == 3
 
 
+def test_people_are_changed_linked_and_removed(clew: Command) -> None:  # P46
+    assert clew.ok("access", "approve", "mqtt:dora", "--as", "Dora") == "mqtt:dora may talk to clew now, as member\n"
+    assert clew.ok("access", "role", "Dora", "guest") == "Dora is guest now.\n"
+    assert clew.ok("access", "rename", "mqtt:dora", "Theodora") == "Dora is called Theodora now.\n"
+    assert clew.ok("access", "link", "Theodora", "telegram:77") == "telegram:77 is Theodora too now.\n"
+    (dora,) = [each for each in json.loads(clew.ok("access", "people", "--json")) if each["id"] == "mqtt:dora"]
+    assert (dora["name"], dora["role"], [each["identity"] for each in dora["identities"]]) == (
+        "Theodora",
+        "guest",
+        ["mqtt:dora", "telegram:77"],
+    )
+    assert "Theodora" in clew.ok("access", "people")
+    assert clew.ok("access", "unlink", "telegram:77") == "telegram:77 is not Theodora any more: clew does not know it.\n"
+    assert clew.ok("access", "remove", "Theodora").startswith("Theodora may not talk to clew any more")
+    for args, code, words in (
+        (("remove", "Theodora"), 3, "There is no person 'Theodora'"),
+        (("remove", "owner"), 2, "owner is in the config"),
+        (("role", "owner", "king"), 2, "'king' is not one of"),
+        (("unlink", "telegram:77"), 3, "There is no person"),
+        (("web",), 2, "http.token is not set"),
+        (("logout",), 2, "Name one"),
+        (("logout", "nosuchlogin1"), 3, "No browser is logged in under this id"),
+    ):
+        found, _, said = clew("access", *args)
+        assert (found, words in said) == (code, True), said
+    assert "No browser is logged in" in clew("access", "logins")[2]
+
+
+def test_a_browser_is_let_in_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    http = "http: {port: 8131, token: a-long-enough-token, public_url: 'https://clew.example.org'}"
+    config = written(tmp_path, "people: {ada: {role: owner}, bob: {role: member}}")
+    config.write_text(config.read_text().replace("http: {port: 0}", http))
+    clew = Command(config, capsys, monkeypatch)
+    code, out, err = clew("access", "web", "bob")
+    assert code == 0, err
+    assert out.startswith("https://clew.example.org/login/link#")
+    assert "as bob, once, until" in err
+    link = json.loads(clew.ok("access", "web", "--json"))
+    assert (link["person"], link["url"] != out.strip()) == ("ada", True)
+    assert clew.ok("access", "logout", "--all") == "No browsers were logged out.\n"
+    assert clew.ok("access", "logout", "--person", "bob") == "No browsers were logged out, of bob.\n"
+
+
 def test_a_yes_for_good_is_listed_and_taken_back(clew: Command) -> None:
     assert [(each["tool"], each["address"]) for each in json.loads(clew.ok("approvals", "list", "--json"))] == [
         ("pay", "mqtt:eve"),

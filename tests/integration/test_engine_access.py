@@ -70,6 +70,34 @@ async def test_the_owner_is_told_once_and_lets_in_from_their_chat(tmp_path: Path
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("unknown", "line", "replies", "people"),
+    [
+        ("deny", "unknown senders are ignored", [], 0),
+        ("pair", "unknown senders get a code once; `clew access approve CODE` lets them in", ["I do not know you yet."], 0),
+        ("allow", "unknown senders are let in as guests", ["answer", "answer"], 1),
+    ],
+)
+async def test_what_is_said_of_strangers_at_start_is_what_becomes_of_them(
+    tmp_path: Path, unknown: str, line: str, replies: list[str], people: int
+) -> None:  # P46, BO-101, BO-102
+    async with engine(tmp_path) as world:
+        owned(world, unknown)
+        async with world.running():
+            assert (await world.service.status())["access"] == line
+            await world.desk.accept(world.desk.message("hello", "mallory"))
+            await world.idle()
+            await world.desk.accept(world.desk.message("is anybody there?", "mallory"))
+            await world.idle()
+            heard = said(world, "mallory")
+            assert len(heard) == len(replies)
+            assert all(words in text for words, text in zip(replies, heard, strict=True))
+            assert len(world.model.calls) == 2 * people
+            strangers = [each for each in await world.store.people() if each.id == "desk:mallory"]
+            assert [each.role for each in strangers] == ["guest"] * people
+
+
+@pytest.mark.asyncio
 async def test_many_strangers_are_told_of_in_a_few_lines(tmp_path: Path) -> None:  # P46
     async with engine(tmp_path) as world:
         owned(world)
@@ -177,6 +205,9 @@ async def test_whoever_is_removed_gets_no_further_model_call(tmp_path: Path) -> 
             await world.desk.ask("/jobs add every 6h What is new?", "mallory")
             world.model.faults.append(stall)
             await world.desk.accept(world.desk.message("talk at length", "mallory"))
+            quiet = "INSERT INTO boundaries (session, reason, seq, due) VALUES (?, 'quiet', 1, 9e9)"
+            session = await world.session("mallory")
+            await world.store._db.write(lambda db: db.execute(quiet, (session,)).rowcount)
             await stall.reached.wait()
             await world.desk.accept(world.desk.message("and this", "mallory"), world.desk.message("and that", "mallory"))
             with capture_logs() as logs:
@@ -189,6 +220,7 @@ async def test_whoever_is_removed_gets_no_further_model_call(tmp_path: Path) -> 
             await world.idle()
             assert receipt.reason == "unknown sender"
             assert len(world.model.calls) == 1
+            assert await world.store.next_boundary(0.0) is None, "their thread is compacted by nobody in the background"
             assert [job.enabled for job in await world.store.jobs()] == [False]
             assert said(world, "mallory")[-1] == "Stopped."
 

@@ -219,16 +219,10 @@ def _newcomer(db: sqlite3.Connection, item: Inbound, now: float) -> str:
     return item.identity
 
 
-def _change_hands(db: sqlite3.Connection, chat: int, address: str, now: float) -> None:
-    """A direct chat is another person's now, to whom nothing of what was said there before is shown."""
-    db.execute("UPDATE chats SET since = ?, session = NULL WHERE id = ?", (now, chat))
-    db.execute("UPDATE note_scopes SET scope = scope || '#' || id WHERE scope = 'project:' || ?", (address,))
-
-
 def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> int:
     """The chat of an arrival, made if it is new; its person or its members are brought up to date."""
     owner = person if item.direct else None
-    known = db.execute("SELECT id, person FROM chats WHERE address = ?", (str(item.address),)).fetchone()
+    known = db.execute("SELECT id, person, former FROM chats WHERE address = ?", (str(item.address),)).fetchone()
     if known and known[1] == owner:
         chat: int = known[0]
     else:
@@ -237,8 +231,8 @@ def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> 
             " ON CONFLICT (address) DO UPDATE SET person = excluded.person RETURNING id",
             (str(item.address), item.address.transport, int(item.direct), owner, now),
         ).fetchone()[0]
-        if known and known[1] is not None and owner is not None:
-            _change_hands(db, chat, str(item.address), now)
+        if known and owner is not None and people.is_another(db, item.identity, owner, *known[1:]):
+            people.change_hands(db, chat, now)
     if not item.direct:
         db.execute(
             "INSERT INTO chat_members (chat, person, joined) SELECT ?, ?, ? WHERE NOT EXISTS"

@@ -238,6 +238,7 @@ def _let_in(db: sqlite3.Connection, changed: Changed, now: float) -> None:
     if changed.person is not None:
         _give_role(db, changed.person, changed.role)
     people.add(db, Person(changed.identity, changed.role, None, (changed.identity,)), "paired", now)
+    db.execute("UPDATE chats SET person = former WHERE direct = 1 AND person IS NULL AND former = ?", (changed.identity,))
     db.execute("UPDATE people SET name = ? WHERE id = ?", (changed.name, changed.identity))
     _answered(db, changed.identity, "approved", now)
 
@@ -278,6 +279,8 @@ def _remove(db: sqlite3.Connection, known: Known, now: float) -> None:
     for asking, turn in questions.fetchall():
         approvals.give(db, Given(asking, turn, yes=False, how="stopped"), now)
     db.execute("UPDATE jobs SET enabled = 0 WHERE person = ?", (known.id,))
+    own = "SELECT sessions.id FROM sessions JOIN chats ON chats.id = sessions.chat WHERE direct = 1 AND person = ?"
+    db.execute(f"DELETE FROM boundaries WHERE session IN ({own})", (known.id,))
     db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (known.id, known.id))
     for each in known.identities:
         _answered(db, each.identity, "denied", now)

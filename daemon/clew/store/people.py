@@ -91,14 +91,31 @@ def _hand_over(db: sqlite3.Connection, owner: Person, now: float) -> None:
     if row is not None:
         add(db, Person(owner.id, owner.role, owner.timezone), "config", now)
         db.execute("UPDATE identities SET person = ? WHERE person = ? AND origin = 'linked'", (owner.id, row[0]))
+        db.execute("UPDATE chats SET person = ? WHERE person = ?", (owner.id, row[0]))
+
+
+def is_another(db: sqlite3.Connection, identity: str, person: str, now: str | None, former: str | None) -> bool:
+    """Whether a direct chat was somebody else's, who is `now` there or was before they went. Who takes over after whom is the config's to
+    say, where somebody may just have another name."""
+    if now is not None or former is None:
+        return now not in (None, person)
+    by_config = db.execute("SELECT 1 FROM identities WHERE identity = ? AND origin IN ('config', 'local')", (identity,)).fetchone()
+    return former != person and by_config is None
+
+
+def change_hands(db: sqlite3.Connection, chat: int, now: float) -> None:
+    """A direct chat is another person's now, to whom nothing of what was said there before is shown."""
+    db.execute("UPDATE chats SET since = ?, session = NULL WHERE id = ?", (now, chat))
+    scope = "'project:' || (SELECT address FROM chats WHERE id = ?)"
+    db.execute(f"UPDATE note_scopes SET scope = scope || '#' || id WHERE scope = {scope}", (chat,))
 
 
 def _adopt_chats(db: sqlite3.Connection) -> None:
-    """A direct chat belongs to whoever its address is an identity of."""
+    """A direct chat belongs to whoever its address is an identity of by the config. Somebody who was let in again has their own again."""
+    base = "CASE WHEN instr(address, '/') THEN substr(address, 1, instr(address, '/') - 1) ELSE address END"
+    may = "(origin IN ('config', 'local') OR coalesce(former, person) = person)"
     db.execute(
-        "UPDATE chats SET person = (SELECT person FROM identities WHERE identity ="
-        " CASE WHEN instr(address, '/') THEN substr(address, 1, instr(address, '/') - 1) ELSE address END)"
-        " WHERE direct = 1 AND person IS NULL"
+        f"UPDATE chats SET person = (SELECT person FROM identities WHERE identity = {base} AND {may}) WHERE direct = 1 AND person IS NULL"
     )
 
 
