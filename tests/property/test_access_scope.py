@@ -170,6 +170,6 @@ def test_an_account_that_somebody_else_has_now_begins_with_nothing() -> None:  #
                     await world.do(step)
                 await world.check()
                 assert sorted(world.authors.values()) == ["desk:carol", "desk:carol", "desk:dora", "desk:dora"]
-                assert len(await store.sessions("desk:dora", 9)) == 2
+                assert len(await store.sessions("desk:dora", 9)) == 1
 
     asyncio.run(run())

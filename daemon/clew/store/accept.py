@@ -223,6 +223,8 @@ def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> 
     """The chat of an arrival, made if it is new; its person or its members are brought up to date."""
     owner = person if item.direct else None
     known = db.execute("SELECT id, person, former FROM chats WHERE address = ?", (str(item.address),)).fetchone()
+    if known and owner is not None and people.is_another(db, item.identity, owner, *known[1:]):
+        people.set_aside(db, known[0], str(item.address))
     if known and known[1] == owner:
         chat: int = known[0]
     else:
@@ -231,8 +233,6 @@ def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> 
             " ON CONFLICT (address) DO UPDATE SET person = excluded.person RETURNING id",
             (str(item.address), item.address.transport, int(item.direct), owner, now),
         ).fetchone()[0]
-        if known and owner is not None and people.is_another(db, item.identity, owner, *known[1:]):
-            people.change_hands(db, chat, now)
     if not item.direct:
         db.execute(
             "INSERT INTO chat_members (chat, person, joined) SELECT ?, ?, ? WHERE NOT EXISTS"

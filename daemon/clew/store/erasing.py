@@ -361,7 +361,11 @@ def _leave_people(db: sqlite3.Connection, erasure: Erasure, chats: str) -> None:
         ("DELETE FROM login_links WHERE person = ?", (person,)),
         ("DELETE FROM people WHERE id = ? AND origin = 'paired'", (person,)),
         (f"DELETE FROM chats WHERE id IN {_IN} AND id NOT IN (SELECT chat FROM messages)", (chats,)),
-        (f"UPDATE chats SET address = 'erased:' || id, transport = 'erased', person = NULL, session = NULL WHERE id IN {_IN}", (chats,)),
+        (
+            "UPDATE chats SET address = 'erased:' || id, transport = 'erased', person = NULL, former = NULL, session = NULL"
+            f" WHERE id IN {_IN}",
+            (chats,),
+        ),
     ):
         db.execute(sql, values)
     for name in (person, *erasure.keys["identities"], *erasure.keys["addresses"]):

@@ -103,11 +103,15 @@ def is_another(db: sqlite3.Connection, identity: str, person: str, now: str | No
     return former != person and by_config is None
 
 
-def change_hands(db: sqlite3.Connection, chat: int, now: float) -> None:
-    """A direct chat is another person's now, to whom nothing of what was said there before is shown."""
-    db.execute("UPDATE chats SET since = ?, session = NULL WHERE id = ?", (now, chat))
-    scope = "'project:' || (SELECT address FROM chats WHERE id = ?)"
-    db.execute(f"UPDATE note_scopes SET scope = scope || '#' || id WHERE scope = {scope}", (chat,))
+def set_aside(db: sqlite3.Connection, chat: int, address: str) -> None:
+    """Make room at a direct chat's address for whoever has its account now: what was said there stays with whoever said it, at an address of
+    its own. What was not sent yet is sent to nobody."""
+    aside = f"{address}#{chat}"
+    db.execute("UPDATE chats SET address = ? WHERE id = ?", (aside, chat))
+    db.execute("DELETE FROM outbox WHERE address = ? AND state IN ('draft', 'pending', 'dead', 'unknown')", (address,))
+    for table in ("outbox", "timeline", "attachments"):
+        db.execute(f"UPDATE {table} SET address = ? WHERE address = ?", (aside, address))
+    db.execute("UPDATE OR IGNORE note_scopes SET scope = 'project:' || ? WHERE scope = 'project:' || ?", (aside, address))
 
 
 def _adopt_chats(db: sqlite3.Connection) -> None:

@@ -45,12 +45,12 @@ _SPEAKER = "coalesce(nullif(m.sender_name, ''), m.sender)"
 
 def scope_of_session(db: sqlite3.Connection, session: str, address: str, after_seq: int) -> Scope:
     """What may reach a prompt of `session` that is answered at `address`: a group sees itself, a person's chats see their person's."""
-    chat = db.execute("SELECT id, direct, person, since FROM chats WHERE address = ?", (address,)).fetchone()
+    chat = db.execute("SELECT id, direct, person FROM chats WHERE address = ?", (address,)).fetchone()
     if chat is None:
         return Scope((), session, after_seq)
-    number, direct, person, since = chat
+    number, direct, person = chat
     base = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL", (session,)).fetchone()
-    chats = _chats_of(db, person, (number, since or -inf, inf)) if direct else ((number, -inf, inf),)
+    chats = _chats_of(db, person, own=number) if direct else ((number, -inf, inf),)
     return Scope(chats, session, after_seq, base)
 
 
@@ -68,13 +68,11 @@ def scope_of_operator() -> Scope:
     return Scope(None)
 
 
-def _chats_of(
-    db: sqlite3.Connection, person: str | None, own: tuple[int, float, float] | None = None
-) -> tuple[tuple[int, float, float], ...]:
-    spans = [own] if own is not None else []
+def _chats_of(db: sqlite3.Connection, person: str | None, own: int | None = None) -> tuple[tuple[int, float, float], ...]:
+    spans = [(own, -inf, inf)] if own is not None else []
     if person is not None:
-        direct = db.execute("SELECT id, since FROM chats WHERE direct = 1 AND person = ?", (person,))
-        spans += [(number, since or -inf, inf) for number, since in direct if own is None or number != own[0]]
+        direct = db.execute("SELECT id FROM chats WHERE direct = 1 AND person = ?", (person,))
+        spans += [(number, -inf, inf) for (number,) in direct if number != own]
         groups = db.execute(
             "SELECT chat, joined, coalesce(left_at, 9e18) FROM chat_members JOIN chats ON chats.id = chat"
             " WHERE chat_members.person = ? AND direct = 0",

@@ -65,9 +65,9 @@ def listing_for(db: sqlite3.Connection, address: str, limit: int) -> list[Sessio
 
 _MAY = (
     "(c.address = ? OR EXISTS (SELECT 1 FROM chats AS here WHERE here.address = ? AND here.direct AND c.direct"
-    " AND here.person IS NOT NULL AND here.person = c.person)) AND s.created >= c.since"
+    " AND here.person IS NOT NULL AND here.person = c.person))"
 )
-"""That a thread of the chat `c` may be gone on with at an address, which is given twice; not one of whoever had the chat before."""
+"""That a thread of the chat `c` may be gone on with at an address, which is given twice."""
 
 
 def find_for(db: sqlite3.Connection, address: str, prefix: str) -> SessionRow:
