@@ -104,7 +104,7 @@ def is_another(db: sqlite3.Connection, identity: str, person: str, now: str | No
 
 
 def set_aside(db: sqlite3.Connection, chat: int, address: str) -> None:
-    """Make room at a direct chat's address for whoever has its account now: what was said there stays with whoever said it, at an address of
+    """Make room at a direct chat's address for whoever has its account now: what was said there stays with whoever said it, at one of
     its own. What was not sent yet is sent to nobody."""
     aside = f"{address}#{chat}"
     db.execute("UPDATE chats SET address = ? WHERE id = ?", (aside, chat))
