@@ -254,6 +254,7 @@ class Service:
             self.config.access.unknown,
             self.meaning,
             self.purse.limits,
+            self.served,
         )
         merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
         return Work(self.agent, self.runs, rooms, merging, self.config.limits.turns_at_once)
@@ -441,6 +442,13 @@ class Service:
             return ""
         public = self.config.http.public_url
         return public or (self.listening.url if self.listening else "")
+
+    def served(self, address: Address) -> str:
+        """Where whoever is at `address` can open the page; empty where they cannot."""
+        if "web" not in self.transports:
+            return ""
+        here = self.listening.url if self.listening and address.transport in LOCAL else ""
+        return (self.config.http.public_url or here).rstrip("/")
 
     def plan(self, address: Address, text: str) -> tuple[tuple[Part, ...], bool]:
         """A reply in the parts its platform takes, and whether it counts as sent when committed."""

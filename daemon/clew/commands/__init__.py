@@ -36,6 +36,7 @@ COMMANDS = {
     "/resume": Command(thread.RESUME, "go on with one of them here; it stays where it was too", thread.resume),
     "/branch": Command(thread.BRANCH, "begin a new conversation that knows this one, up to message N; both go on", thread.branch),
     "/private": Command(thread.PRIVATE, "whether what is said in this conversation is remembered elsewhere", thread.private),
+    "/export": Command("/export", "this conversation as a file: a link for you, once", thread.export),
     "/status": Command("/status", "the session, its model, its window and its tokens", thread.status),
     "/context": Command("/context", "what is in my window, by part, and when it is compacted next", compacting.context),
     "/compact": Command("/compact [what to keep] [--preview]", "put older messages into the summary now", compacting.compact),

@@ -13,10 +13,10 @@ from clew.meaning import Meaning
 from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.stopping import Stop
-from clew.store import AccessEffect, Changed, Claim, Effect, JobEffect, LinkCode, LoggedOut, LoginLink, PersonRole, Scope, Switch, Withdrawn
-from clew.store.notes import NoteEffect
+from clew.store import AnyEffect, Changed, Claim, PersonRole, Scope
 from clew.store.sqlite import SqliteStore
 from clew.threads import Threads
+from clew.transport import Address
 
 LONGEST_LINE = 200
 """Characters of an entry in an answer."""
@@ -37,14 +37,19 @@ class Answer:
 
     text: str
     new_session: bool = False
-    effects: tuple[Effect | NoteEffect | JobEffect | AccessEffect | LinkCode | LoginLink | LoggedOut | Withdrawn | Switch, ...] = ()
+    effects: tuple[AnyEffect, ...] = ()
     changed: tuple[Changed, ...] = ()
+
+
+def _nowhere(address: Address) -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
     """What commands work with. zone: of people who have none of their own. plan: the parts of a reply. page: the address of the page
-    where one logs in to it, else empty. unknown: what becomes of strangers. limits: budgets. stop: set when somebody stops the one
+    where one logs in to it, else empty. unknown: what becomes of strangers. limits: budgets. served: where
+    the page is for somebody at an address, else empty. stop: set when somebody stops the one
     that runs."""
 
     store: SqliteStore
@@ -59,6 +64,7 @@ class Rooms:
     unknown: Literal["deny", "pair", "allow"] = "pair"
     meaning: Meaning | None = None
     limits: Sequence[Limit] = ()
+    served: Callable[[Address], str] = _nowhere
     stop: Stop = field(default_factory=Stop)
 
 

@@ -6,7 +6,7 @@ from clew import costs
 from clew.commands.command import Answer, Rooms, some, zone_of
 from clew.compacted import short
 from clew.context.view import window
-from clew.store import Claim, Effect, SessionRow, Switch
+from clew.store import Claim, Effect, SessionRow, Switch, exports
 
 RESUME, BRANCH, PRIVATE = "/resume ID", "/branch [N]", "/private [on | off]"
 LISTED = 200
@@ -82,6 +82,22 @@ MEANS = (
     " Until then I keep it, so that I can answer you."
 )
 """What private is."""
+
+
+async def export(rooms: Rooms, claim: Claim, rest: str) -> Answer:
+    """A link that gives the person this conversation as a file, once. Platforms get no file: where one is sent, others may see it."""
+    if not claim.direct or claim.person is None:
+        return Answer("Write /export in a chat of your own with me: what it gives is for you alone.")
+    by_hand = f"`clew session export {claim.session}` writes it out"
+    served = rooms.served(claim.address)
+    if not served:
+        return Answer(f"My page cannot be reached from here. On the machine that I run on {by_hand}: ask whoever runs me.")
+    secret, link = exports.made(claim.session, claim.person.id, claim.started)
+    text = (
+        f"This conversation as a file, once and within an hour: {served}/export/{secret}\nWhoever has the link has the file: do not pass"
+        f" it on. On the machine that I run on {by_hand}, too."
+    )
+    return Answer(text, effects=(link,))
 
 
 async def status(rooms: Rooms, claim: Claim, rest: str) -> Answer:

@@ -23,8 +23,21 @@ from clew.store.records.people import (
 )
 from clew.store.records.replies import Reply, Settlement
 from clew.store.records.search import Ask, Found, Quote, Recalled, RecalledFor, Scope
-from clew.store.records.sessions import Foreseen, Said, Sent, SessionRow
-from clew.store.records.turns import SAFE_ATTEMPTS, Boundary, Claim, Effect, Item, LeaseLost, NewMessage, Outcome, Room, Step, Switch
+from clew.store.records.sessions import ExportLink, Foreseen, Said, Sent, SessionRow
+from clew.store.records.turns import (
+    SAFE_ATTEMPTS,
+    AnyEffect,
+    Boundary,
+    Claim,
+    Effect,
+    Item,
+    LeaseLost,
+    NewMessage,
+    Outcome,
+    Room,
+    Step,
+    Switch,
+)
 from clew.store.records.window import Compaction, Pin, PromptState, Ratios, Reader, ViewRows
 
 __all__ = [
@@ -32,6 +45,7 @@ __all__ = [
     "AccessEffect",
     "AccessRequest",
     "Answered",
+    "AnyEffect",
     "Ask",
     "Asked",
     "AskedRow",
@@ -43,6 +57,7 @@ __all__ = [
     "CompactionRow",
     "Decide",
     "Effect",
+    "ExportLink",
     "Filed",
     "Foreseen",
     "Found",

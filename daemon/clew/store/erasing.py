@@ -359,6 +359,7 @@ def _leave_people(db: sqlite3.Connection, erasure: Erasure, chats: str) -> None:
         ("DELETE FROM link_codes WHERE person = ?", (person,)),
         ("DELETE FROM logins WHERE person = ?", (person,)),
         ("DELETE FROM login_links WHERE person = ?", (person,)),
+        ("DELETE FROM export_links WHERE person = ?", (person,)),
         ("DELETE FROM people WHERE id = ? AND origin = 'paired'", (person,)),
         (f"DELETE FROM chats WHERE id IN {_IN} AND id NOT IN (SELECT chat FROM messages)", (chats,)),
         (

@@ -11,6 +11,7 @@ from clew.store import (
     SAFE_ATTEMPTS,
     AccessEffect,
     Claim,
+    ExportLink,
     Item,
     JobEffect,
     LeaseLost,
@@ -32,6 +33,7 @@ from clew.store import (
     branches,
     compactions,
     deletions,
+    exports,
     jobs,
     links,
     logins,
@@ -377,6 +379,8 @@ def finish(
             history.take(db, effect, now, known)
         elif isinstance(effect, JobEffect):
             jobs.take(db, effect, now)
+        elif isinstance(effect, ExportLink):
+            exports.offer(db, effect, now)
         elif isinstance(effect, Switch):
             branches.switch(db, chat, effect, now)
         elif isinstance(effect, AccessEffect):

@@ -15,6 +15,7 @@ from clew.web import console
 from clew.web.api import Api
 from clew.web.auth import Door
 from clew.web.chat import ChatSockets
+from clew.web.exports import Exports
 from clew.web.files import Files
 from clew.web.logins import LASTS, is_secure
 from clew.web.wire import Problem, answer, problem_of, read_model
@@ -72,6 +73,7 @@ def build(service: Service) -> web.Application:
     if "web" in service.transports:
         Page(service, door).mount(app)
         Files(service, door).mount(app)
+        Exports(service).mount(app)
         console.mount(service, door, app)
     return app
 

@@ -6,7 +6,21 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from clew.messages import Message
-from clew.store import Foreseen, Said, SessionRow, branches, erased, foreign, forgetting, imports, private, proof, sessions, transcript
+from clew.store import (
+    Foreseen,
+    Said,
+    SessionRow,
+    branches,
+    erased,
+    exports,
+    foreign,
+    forgetting,
+    imports,
+    private,
+    proof,
+    sessions,
+    transcript,
+)
 from clew.store.doors.opened import Opened
 from clew.transport import Inbound
 
@@ -62,6 +76,10 @@ class SessionsDoor(Opened):
         """All of a session as plain values. Its files' bytes come with it in base64, those of the newest while they fit the bound."""
         exported = await self._db.read(sessions.export, session)
         return exported | {"files": await self.files.exported(session)}
+
+    async def redeem_export(self, secret: str, now: float) -> str | None:
+        """The thread that a link of /export gives, once; None where it gives nothing (any more)."""
+        return await self._db.write(exports.redeem, secret, now)
 
     async def import_session(self, data: dict[str, Any], now: float, tell: Callable[[int], object] = lambda done: None) -> str:
         """Raises UsageError where `data` is no export, or its session is here already. Returns the session's id.

@@ -32,6 +32,16 @@ class Foreseen:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportLink:
+    """A link by which a person fetches a thread once, by the hash of what stands in it. expires: seconds since the epoch."""
+
+    hash: str
+    session: str
+    person: str
+    expires: float
+
+
+@dataclass(frozen=True, slots=True)
 class Sent:
     """A file in a timeline. mime: what it is, by its bytes once they were looked at. size: bytes."""
 

@@ -12,6 +12,7 @@ from clew.store.records.jobs import JobEffect
 from clew.store.records.logins import LoggedOut, LoginLink
 from clew.store.records.people import AccessEffect, InboxKind, LinkCode, Person
 from clew.store.records.search import Recalled
+from clew.store.records.sessions import ExportLink
 from clew.store.records.window import PromptState, ViewRows
 from clew.transport import Address
 
@@ -139,6 +140,10 @@ class Switch:
     seq: int = 0
 
 
+AnyEffect = Effect | NoteEffect | JobEffect | AccessEffect | LinkCode | LoginLink | LoggedOut | Withdrawn | Switch | ExportLink
+"""What takes place in the commit that stores a command's answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a turn ended. new_session: its chat begins a new one. boundary: where its thread may be cut. effects: of a command, in the commit
@@ -149,5 +154,5 @@ class Outcome:
     error: str = ""
     new_session: bool = False
     boundary: Boundary | None = None
-    effects: "tuple[Effect | NoteEffect | JobEffect | AccessEffect | LinkCode | LoginLink | LoggedOut | Withdrawn | Switch, ...]" = ()
+    effects: tuple[AnyEffect, ...] = ()
     run: Literal["", "silent", "skipped"] = ""
