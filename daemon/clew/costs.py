@@ -114,14 +114,28 @@ async def newest_turn(store: SqliteStore, session: str) -> Turn | None:
 
 
 async def report(
-    store: SqliteStore, *, session: str, person: str, zone: str, house_zone: str, everybody: bool, limits: Sequence[Limit], now: float
+    store: SqliteStore,
+    *,
+    session: str,
+    person: str,
+    direct: bool,
+    zones: tuple[str, str],
+    everybody: bool,
+    limits: Sequence[Limit],
+    now: float,
 ) -> Report:
-    """What stands in an answer to `person` in a session. zone: theirs; everybody: they may see what all of clew cost."""
-    standings = (await store.spending.look(session, person, limits, now)).standings if limits else ()
+    """What stands in an answer to `person` in a session. direct: nobody else reads it; in a group nothing is told that is the person's
+    alone. zones: theirs, and that of the house. everybody: they may see what all of clew cost."""
+    zone, house = zones
+    found = await store.spending.look(session, person, limits, now)
     accounts = [Account("this conversation", await store.spending.session_sums(session))]
-    accounts += await _lately(store, "person", person, "you", zone, now) if person else []
-    accounts += await _lately(store, "all", "", "everybody", house_zone, now) if everybody else []
-    return Report(await newest_turn(store, session), tuple(accounts), tuple(standings), zone)
+    if not direct:
+        accounts += await _lately(store, "chat", found.payer.chat, "this chat", found.payer.chat_zone, now)
+    elif person:
+        accounts += await _lately(store, "person", person, "you", zone, now)
+    accounts += await _lately(store, "all", "", "everybody", house, now) if everybody else []
+    standings = tuple(each for each in found.standings if direct or each.limit.per != "person")
+    return Report(await newest_turn(store, session), tuple(accounts), standings, zone)
 
 
 async def _lately(store: SqliteStore, kind: SpendingKind, subject: str, who: str, zone: str, now: float) -> list[Account]:
@@ -156,24 +170,25 @@ async def answer(store: SqliteStore, asked: Question, zone: str, limits: Sequenc
     """What was spent, and how budgets stand. zone: IANA name of the operator's days. Raises NotFound or UsageError for a session."""
     if asked.session:
         row = await store.find_session(asked.session)
-        found = turns(await store.spending.calls(row.id, LEDGER_CALLS))
+        made = turns(await store.spending.calls(row.id, LEDGER_CALLS))
         sums = await store.spending.session_sums(row.id)
-        standings = (await store.spending.look(row.id, "", limits, now)).standings if limits else ()
-        return Answer((Account(f"session {row.id}", sums),), tuple(standings), tuple(found), {}, zone)
+        standings = (await store.spending.look(row.id, "", limits, now)).standings
+        return Answer((Account(f"session {row.id}", sums),), tuple(standings), tuple(made), {}, zone)
     kind: SpendingKind = "person" if asked.person else "chat" if asked.chat else "all"
     subject = asked.person or asked.chat
+    found = await store.spending.look_at(asked.person, asked.chat, limits, now)
+    theirs = {"person": found.payer.zone, "chat": found.payer.chat_zone, "all": zone}[kind]
     if asked.period:
         key = (kind, subject, asked.period)
         accounts = [Account(f"{subject or 'everybody'}, {asked.period}", (await store.spending.sums([key]))[key])]
     else:
-        accounts = await _lately(store, kind, subject, subject or "everybody", zone, now)
-    standings = (await store.spending.look_at(asked.person, asked.chat, limits, now)).standings if limits else ()
+        accounts = await _lately(store, kind, subject, subject or "everybody", theirs, now)
     parts: dict[str, Mapping[str, Sums]] = {}
     if kind == "all":
         when = asked.period or period(now, zone, "month")
         kinds: tuple[tuple[str, SpendingKind], ...] = (("by person", "person"), ("by model", "model"), ("by purpose", "purpose"))
         parts = {f"{heading}, {when}": await store.spending.subjects(each, when) for heading, each in kinds}
-    return Answer(tuple(accounts), tuple(standings), (), parts, zone)
+    return Answer(tuple(accounts), tuple(found.standings), (), parts, zone)
 
 
 async def lately_told(store: SqliteStore, zone: str, limits: Sequence[Limit], now: float) -> dict[str, str]:

@@ -5,12 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from clew.config import Budget, Person, Price
+from clew.config import Budget, Person, Price, ProviderSection
 from clew.context.tokens import estimate
+from clew.providers import anthropic
 from clew.store.records.spending import Sums
 from clew.tools import ToolContext
+from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault
 from tests.integration.engine import PEOPLE, Clock, World, calling, engine, exchanges, spoken, tool, words_of
@@ -323,6 +326,52 @@ async def test_cost_tells_of_the_turn_the_thread_the_person_and_for_an_owner_of_
             assert "Everybody, today: 3 calls" in await world.desk.ask("/cost", "zoe")
             assert "Everybody" not in await world.desk.ask("/cost", "ada")
             assert f"Cost: {told[2].rpartition(', ')[2]}" in await world.desk.ask("/status")
+
+
+async def test_in_a_group_nothing_is_told_that_is_a_persons_alone(tmp_path: Path) -> None:
+    async with engine(tmp_path, lambda body: say("yes"), clock=Clock(), tok=estimate) as world:
+        owner(world)
+        budgets(world, {}, each=Budget(every="day", tokens=10**6), chats=Budget(per="chat", every="day", tokens=10**6))
+        async with world.running():
+            await world.desk.ask("hello", "ada")
+            await world.desk.ask("hello all", "group", sender="ada", direct=False)
+            await world.desk.ask("and all", "group", sender="zoe", direct=False)
+            for who in ("ada", "zoe"):
+                told = (await world.desk.ask("/cost", "group", sender=who, direct=False)).splitlines()
+                assert [line.partition(":")[0] for line in told[2:]] == [
+                    *("This conversation", "This chat, today", "This chat, this month", "Budget chats (desk")
+                ]
+                assert "2 calls" in told[3]
+
+
+async def test_a_reloaded_budget_counts_what_was_spent_before(tmp_path: Path) -> None:
+    async with engine(tmp_path, lambda body: say("yes"), clock=Clock(), tok=estimate) as world, world.running():
+        assert await world.desk.ask("hello") == "yes"
+        await world.idle()
+        used = (await today(world)).tokens
+        budgets(world, {}, each=Budget(every="day", tokens=used))
+        await world.service.reload(world.config)
+        assert "Your budget for today is used up" in await world.desk.ask("and now?")
+        budgets(world)
+        await world.service.reload(world.config)
+        assert await world.desk.ask("and now again?") == "yes"
+
+
+async def test_another_model_that_answers_is_named(tmp_path: Path) -> None:  # P30
+    other, here = AnthropicEmulator(script=lambda body: say("the other one")), lambda body: say("yes")
+    async with other, engine(tmp_path, here, provider="anthropic", clock=Clock(), tok=estimate) as world:
+        world.model.clock = other.clock = world.clock  # type: ignore[assignment]
+        spare = anthropic.Settings(api_key=SecretStr("sk-ant-b"), base_url=other.url, model="claude-opus-5-5", context_window=200_000)
+        section = ProviderSection(kind="anthropic", name="spare", settings=spare)
+        world.config = world.config.model_copy(update={"providers": {**world.config.providers, "spare": section}})
+        world.agent(fallback=("spare",))
+        async with world.running():
+            await world.desk.ask("hello")
+            world.model.faults.append(Fault(400, "invalid_request_error", "not today"))
+            assert await world.desk.ask("hello again") == "the other one"
+            assert "tokens that it could: model changed" in await world.desk.ask("/cost")
+            await world.desk.ask("and back")
+            assert (await world.desk.ask("/cost")).splitlines()[1].endswith("tokens that it could"), "its own cache is still there"
 
 
 async def test_a_cache_read_that_fell_short_is_explained(tmp_path: Path) -> None:  # P28, P30, BO-028

@@ -23,14 +23,15 @@ async def allowed(rooms: Rooms, claim: Claim, rest: str) -> Answer:
 
 
 async def cost(rooms: Rooms, claim: Claim, rest: str) -> Answer:
-    """What the newest turn, this conversation and the person took, and what is left of their budgets. All of clew an owner sees, alone."""
+    """What the newest turn, this conversation and the person (in a group: the chat) took, and what is left of budgets. All of clew an owner
+    sees, alone."""
     person = claim.person
     told = await costs.report(
         rooms.store,
         session=claim.session,
         person=person.id if person else "",
-        zone=(person and person.timezone) or rooms.zone,
-        house_zone=rooms.zone,
+        direct=claim.direct,
+        zones=((person and person.timezone) or rooms.zone, rooms.zone),
         everybody=claim.direct and person is not None and person.role == "owner",
         limits=rooms.limits,
         now=claim.started,

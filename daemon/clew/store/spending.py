@@ -5,7 +5,6 @@ background, many at a time; with budgets, in the transaction that asks them.
 """
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +22,10 @@ REMEMBERED = 70 * 86_400.0
 _OLD = "key GLOB 'said/budget/*' AND CAST(value AS REAL) < ?"
 
 _SUMS = "calls, input, output, cache_read, cache_write, micros, unpriced, replies, reply_ms"
+_GROW = (
+    f"INSERT INTO spending (kind, subject, period, {_SUMS}) VALUES (?, ?, ?{', ?' * len(_SUMS.split(', '))})"
+    f" ON CONFLICT (kind, subject, period) DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _SUMS.split(', '))}"
+)
 _PAYER = "CASE WHEN c.payer <> '' THEN c.payer WHEN chats.direct THEN coalesce(chats.person, '') ELSE '' END"
 """Whose account a call is on: who is named for it, else whose chat it is."""
 _CALLS = (
@@ -78,7 +81,7 @@ def _mark(db: sqlite3.Connection) -> int:
 
 def _summed(db: sqlite3.Connection, upto: int, most: int, zone: str) -> tuple[dict[Key, Sums], int, int]:
     """(sums of the calls behind `upto`, the last of them, how many they are)."""
-    sums = defaultdict[Key, Sums](Sums)
+    sums: dict[Key, Sums] = {}
     last, count = upto, 0
     for row in db.execute(_CALLS, (upto, most)):
         last, started, ended, purpose, error, provider, model, cost, *usage, person, zone_of, chat, chat_zone = row
@@ -94,18 +97,13 @@ def _summed(db: sqlite3.Connection, upto: int, most: int, zone: str) -> tuple[di
         places += [("chat", chat, chat_zone or zone)] if chat else []
         for kind, subject, there in places:
             for every in EVERY:
-                sums[kind, subject, period(started, there, every)] += found
+                key = (kind, subject, period(started, there, every))
+                sums[key] = sums[key] + found if key in sums else found
     return sums, last, count
 
 
 def _add(db: sqlite3.Connection, key: Key, sums: Sums) -> None:
-    names = _SUMS.split(", ")
-    grown = ", ".join(f"{name} = {name} + excluded.{name}" for name in names)
-    db.execute(
-        f"INSERT INTO spending (kind, subject, period, {_SUMS}) VALUES (?, ?, ?{', ?' * len(names)})"
-        f" ON CONFLICT (kind, subject, period) DO UPDATE SET {grown}",
-        (*key, *(getattr(sums, name) for name in names)),
-    )
+    db.execute(_GROW, (*key, *sums.figures))
 
 
 def hand_over(db: sqlite3.Connection, former: str, person: str) -> None:
@@ -184,7 +182,7 @@ def reserve(db: sqlite3.Connection, wanted: Wanted, limits: Sequence[Limit]) -> 
         (wanted.now, wanted.instead_of),
     )
     payer = whose(db, wanted.session, wanted.payer)
-    found = standings(db, payer, limits, wanted.now)
+    found = standings(db, payer, limits, wanted.now, rolled=True)
     refused = refusing(found, wanted.amount)
     if refused is None:
         db.execute(
@@ -236,10 +234,11 @@ def _payer(db: sqlite3.Connection, chat: tuple[str, int, str | None], named: str
     return Payer(person, role, address, zone or house, (theirs[0] if theirs else None) or house, house)
 
 
-def standings(db: sqlite3.Connection, payer: Payer, limits: Sequence[Limit], now: float) -> list[Standing]:
+def standings(db: sqlite3.Connection, payer: Payer, limits: Sequence[Limit], now: float, *, rolled: bool = False) -> list[Standing]:
+    """How the limits stand that bind a payer. rolled: all calls are in the sums."""
     bound = [(limit, subject, limit.zone(payer)) for limit, subject in applying(limits, payer)]
     keys = [(limit.per, subject, period(now, zone, limit.every)) for limit, subject, zone in bound]
-    spent = sums(db, keys)
+    spent = {key: _stored(db, key) for key in keys} if rolled else sums(db, keys)
     return [
         Standing(
             limit,

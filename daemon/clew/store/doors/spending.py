@@ -24,8 +24,8 @@ class SpendingDoor:
         await self._db.write_relaxed(spending.roll, most)
 
     async def reserve(self, wanted: Wanted, limits: Sequence[Limit]) -> Reserved:
-        """Reserve what a call may come to, if it fits every limit that binds it."""
-        return await self._db.write(spending.reserve, wanted, limits)
+        """Reserve what a call may come to, if it fits every limit that binds it. It survives a crash of the process, not a power cut."""
+        return await self._db.write_relaxed(spending.reserve, wanted, limits)
 
     async def look(self, session: str, payer: str, limits: Sequence[Limit], now: float) -> Reserved:
         """How the limits stand that bind calls of a session; nothing is reserved."""

@@ -1,7 +1,8 @@
 """What was spent, and what a call asks of the budgets."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
+from operator import add
 from typing import Literal
 
 from clew.allowances import Amount, Payer, Standing
@@ -26,7 +27,13 @@ class Sums:
     reply_ms: int = 0
 
     def __add__(self, other: "Sums") -> "Sums":
-        return Sums(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+        return Sums(*map(add, self.figures, other.figures))
+
+    @property
+    def figures(self) -> tuple[int, ...]:
+        """All of them, in their order."""
+        tokens = (self.input, self.output, self.cache_read, self.cache_write)
+        return self.calls, *tokens, self.micros, self.unpriced, self.replies, self.reply_ms
 
     @property
     def usage(self) -> Usage:
