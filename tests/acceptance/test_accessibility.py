@@ -59,8 +59,8 @@ async def opened(page: Page, clew: Clew, path: str) -> None:
         await connected(page)
 
 
-async def paths(page: Page, clew: Clew) -> list[str]:
-    """The pages of the navigation, and one of each kind that they lead to."""
+async def pages(page: Page, clew: Clew) -> AsyncIterator[str]:
+    """Open the pages of the navigation, and one of each kind that they lead to, one after the other."""
     waiting, found = [place.path for place in PLACES], dict[str, str]()
     while waiting:
         path = waiting.pop(0)
@@ -70,7 +70,7 @@ async def paths(page: Page, clew: Clew) -> list[str]:
         found[kind] = path
         await opened(page, clew, path)
         waiting += [link for link in await page.eval_on_selector_all("a[href]", LINKS) if link.startswith("/console")]
-    return list(found.values())
+        yield path
 
 
 LINKS = "all => all.map(each => each.getAttribute('href'))"
@@ -102,15 +102,14 @@ async def test_axe_has_nothing_grave_against_any_page(
     page = await context.new_page()
     complaints: list[str] = []
     page.on("console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None)
-    every = await paths(page, clew)
-    assert {place.path for place in PLACES} <= set(every)
-    findings = []
-    for number, path in enumerate(every):
-        await opened(page, clew, path)
+    findings, seen = list[str](), list[str]()
+    async for path in pages(page, clew):
+        seen.append(path)
         findings += await judged(page, path)
         if (wide := await page.evaluate("document.documentElement.scrollWidth")) > width:
             findings.append(f"{path}: is {wide} px wide")
-        await page.screenshot(path=tmp_path / f"{number:02}.png", full_page=True)
+        await page.screenshot(path=tmp_path / f"{len(seen):02}.png", full_page=True)
+    assert {place.path for place in PLACES} < set(seen)
     assert findings == []
     assert complaints == []
     await context.close()
@@ -120,10 +119,9 @@ async def test_axe_has_nothing_grave_against_any_page(
 async def test_every_page_is_walked_through_by_keyboard_in_order_and_one_sees_where_one_is(clew: Clew, browser: Browser) -> None:
     page = await browser.new_page(viewport={"width": 1280, "height": 800})
     findings = []
-    for path in await paths(page, clew):
+    async for path in pages(page, clew):
         if path == "/":
             continue  # its field has the focus when it opens
-        await opened(page, clew, path)
         walked = await walk(page)
         skip = walked[0]["html"] if walked else ""
         if 'class="skip"' not in skip:

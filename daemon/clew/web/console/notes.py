@@ -13,11 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from clew.assembly import owner_of
 from clew.context.notes import Entity, Fact, Preference, ScopeKind, told
 from clew.errors import NotFound, UsageError
+from clew.prompting import given_notes
 from clew.store.notes import By, DropEntity, DropFact, DropPreference, DropRelation, Edit, Kept, Noted, PutFact, PutPreference, Where
 from clew.web.auth import Caller
 from clew.web.console.frame import Frame, Paging, form, link, redirect
-from clew.web.memory import Memory, NotesQuery
-from clew.web.openapi import Call
 from clew.web.wire import checked
 from clew.whose import whose
 
@@ -91,7 +90,6 @@ class Notes:
         self._frame = frame
         self._service = frame.service
         self._notes = frame.store.notes
-        self._memory = Memory(frame.service)
 
     def mount(self, app: web.Application) -> None:
         self._frame.get(app, PATH, self.listing)
@@ -139,11 +137,14 @@ class Notes:
     async def given(self, request: web.Request, caller: Caller) -> web.Response:
         """What a model is given: of these notes in a new session, or in one that is there."""
         asked = checked(GivenQuery, request.query)
-        session = asked.session.strip()
-        _, of, _ = await self._meant(asked)
-        named = {"session": session} if session else {"project" if asked.scope == "project" else "person": of}
-        text = (await self._memory.memory_context(Call(caller, {}, NotesQuery(scope=asked.scope, **named), None)))["text"]
-        return await self._frame.drawn(request, "notes_given.html", asked=asked, of=of, session=session, text=text)
+        service, store = self._service, self._frame.store
+        where, of, _ = await self._meant(asked)
+        session = None
+        if wanted := asked.session.strip():
+            found = await store.find_session(wanted)
+            session, where = found.id, Where(address=found.address)
+        text = await given_notes(store, service.config.agent, where, session, service.providers[0], service.zone, self._frame.now)
+        return await self._frame.drawn(request, "notes_given.html", asked=asked, of=of, session=session or "", text=text)
 
     async def press(self, request: web.Request, caller: Caller) -> web.Response:
         pressed = await form(request, Press)
