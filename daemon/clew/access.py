@@ -129,10 +129,10 @@ def log_change(changed: Changed) -> None:
     """Write into the log whom a change lets in or keeps out."""
     identity = changed.identity or (changed.person.id if changed.person else "")
     event = {"approve": "access.paired", "link": "access.paired", "deny": "access.denied", "remove": "access.denied"}.get(changed.kind)
-    if event:
-        log.info(event, identity=identity, how=changed.kind, role=changed.role)
+    if event == "access.denied":
+        log.warning(event, identity=identity, how=changed.kind)
     else:
-        log.info("access.changed", identity=identity, how=changed.kind, role=changed.role)
+        log.info(event or "access.changed", identity=identity, how=changed.kind, role=changed.role)
 
 
 def asked(request: AccessRequest, waiting: int) -> str:

@@ -11,6 +11,8 @@ from clew.store.notes import scopes
 REQUEST_DAYS = 7
 """Days after which a request that nobody answered is forgotten: its code lets nobody in, and its place is free for another."""
 LONGEST_NAME = 40
+PAGE = "web:"
+"""Accounts that are made by logging in, and go with their person."""
 ROLES: Mapping[PersonRole, int] = {"guest": 0, "member": 1, "owner": 2}
 GONE = "whoever wrote it may not talk to me any more"
 _REQUEST = "identity, address, name, code, state, messages, created"
@@ -130,6 +132,10 @@ def _plan_unlink(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Ch
     if known is None or (effect.by is not None and known.id != effect.by):
         raise NotFound(f"{effect.key[:80]} is nobody's account here." if effect.by is None else f"{effect.key[:80]} is not yours.")
     _changeable(known, effect.key)
+    if effect.key.startswith(PAGE):
+        raise UsageError(
+            f"{effect.key} is the page that {known.called} logs in to.", hint="/logout, or `clew access logout --person`, ends that."
+        )
     if known.id == effect.key:
         raise UsageError(f"{known.called} was let in by {effect.key}.", hint=f"`clew access remove {effect.key}` takes all access away.")
     return Changed("unlink", known, identity=effect.key, jobs=len(_jobs_at(db, known, effect.key)))
