@@ -106,6 +106,7 @@ async def test_from_nothing_to_the_first_reply(tmp_path: Path) -> None:  # P46
             assert "provider claude: claude-sonnet-5-5 answers" in screen.text
             assert "problem  transport telegram: Telegram does not know the token" in screen.text
             assert "ok       transport telegram: nothing is wrong with it" in screen.text
+            assert "clew.yaml is written and loads. Next:" in screen.text  # and not a word of what was mended
             assert "Then, on telegram: open the chat with your bot" in screen.text
             assert not any(secret in screen.text for secret in (KEY, TOKEN))
         config, secrets = tmp_path / "clew.yaml", tmp_path / "clew.secrets"
@@ -135,6 +136,18 @@ async def test_who_leaves_in_the_middle_leaves_nothing(tmp_path: Path, end: str,
         assert await screen.ended() == code
         assert "Traceback" not in screen.text
     assert os.listdir(tmp_path) == []
+
+
+async def test_what_flags_say_and_cannot_be_is_asked_for(tmp_path: Path) -> None:
+    flags = ("--provider", "none", "--owner", "ada", "--timezone", "UTC", "--transport", "webhook", "--set", "webhook.secret=short")
+    async with terminal(tmp_path, "init", *flags) as screen:
+        await screen.answer("Hosts that replies may be sent to", "127.0.0.1:9000")
+        await screen.answer("The secret that signs", "")
+        assert "transports.webhook.secret: can be guessed" in screen.text
+        await screen.answer("Hosts that replies may be sent to, with commas (such as hooks.example.org; empty: none) [127.0.0.1:9000]", "")
+        await screen.answer("Write clew.yaml, and 1 secret to clew.secrets?", "")
+        assert await screen.ended() == 0
+    assert len((tmp_path / "clew.secrets" / "webhook_secret").read_text()) == 49
 
 
 async def test_a_config_makes_room_only_when_somebody_says_so(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def init(
         if not asker.confirm(f"Write {path}{secret}?", True):
             raise ClewError("nothing was written.")
         staged.take_place()
-    _say_what_is_next(path, bool(talk.wrong))
+    _say_what_is_next(path, talk.is_well)
 
 
 def _may_replace(path: Path, asker: Asker) -> None:
@@ -96,10 +96,10 @@ def _text(path: Path) -> str:
         raise UsageError(f"{path}: is not UTF-8 text.") from None
 
 
-def _say_what_is_next(path: Path, wrong: bool) -> None:
+def _say_what_is_next(path: Path, well: bool) -> None:
     config, option = settings(path), "" if path == Path("clew.yaml") else f" --config {path}"
     http = config.http
-    click.echo(f"{path} is written and loads." + (" What was found wrong is told again by `clew doctor`." if wrong else "") + " Next:")
+    click.echo(f"{path} is written and loads." + ("" if well else " What was found wrong is told again by `clew doctor`.") + " Next:")
     program = _program()
     commands = [
         (f"{program} chat{option}", "talk to it here: say Good morning!"),

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import click
@@ -17,7 +17,7 @@ from clew.cli.init.asking import Asker, number_of
 from clew.cli.init.draft import Draft, Secret, Section, Variable, fault, is_secret, typed
 from clew.cli.init.models import ENDPOINT, KEYED, NONE, Found, section_of
 from clew.cli.init.staging import Staging
-from clew.config import Config
+from clew.config import Config, Person
 from clew.errors import ConfigError, UsageError
 from clew.plugins import Ask, Plugin, Setup, registry
 
@@ -51,9 +51,15 @@ class Conversation:
         self._env = env
         plugins = registry("clew.transports").items()
         self._kinds = {name: (plugin, plugin.setup) for name, plugin in plugins if plugin.setup}
+        self._settings = dict(given.settings)
         self._answers: dict[tuple[str, str], str] = {}
+        self._wrong: set[str] = set()
         self.draft = Draft()
-        self.wrong: list[Finding] = []
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing of what is in the draft was found wrong."""
+        return not self._wrong
 
     # The model -----------------------------------------------------------------------------------------------------
 
@@ -65,7 +71,7 @@ class Conversation:
                 return
             seen = asyncio.run(called(self._staging.load(self.draft), self.draft.provider.name))
             good = seen.outcome == "answers"
-            self._tell("provider", Finding("ok" if good else "problem", seen.text, of=seen.name))
+            self._tell("provider", "", [Finding("ok" if good else "problem", seen.text, of=seen.name)])
             if good or self._asker.silent or self._asker.confirm("Keep it all the same?", False):
                 return
 
@@ -98,7 +104,7 @@ class Conversation:
 
     def _key(self, name: str) -> Secret | Variable:
         keyed = KEYED[name]
-        if given := self._given.settings.get((name, "api_key")):
+        if given := self._settings.get((name, "api_key")):
             return _kept(given)
         ask = Ask("api_key", f"The key for {keyed.what}", f"from {keyed.home}", keyed.env)
         return self._secret(name, ask, registry("clew.providers")[keyed.kind].Config)
@@ -132,6 +138,7 @@ class Conversation:
         if why := _no_zone(self.draft.timezone):
             raise UsageError(f"--timezone: {self.draft.timezone} {why}.")
         self.draft.identities = list(self._given.identities)
+        self._staging.load(self.draft)
 
     # Platforms -----------------------------------------------------------------------------------------------------
 
@@ -175,8 +182,13 @@ class Conversation:
             self._ask_sender(kind, setup)
             if self._holds(section):
                 break
+            # What the command line said did not hold: now it is asked.
+            identities = [each for each in identities if not each.startswith(f"{kind}:")]
+            for ask in setup.asks:
+                self._settings.pop((kind, ask.key), None)
         if section not in self.draft.transports:
             self.draft.identities = identities
+            self._wrong.discard(kind)
 
     def _holds(self, section: Section) -> bool:
         """Whether the draft has the section now, or is to do without it."""
@@ -190,9 +202,8 @@ class Conversation:
                 raise
             click.echo(f"{error}\n  Once more:")
             return False
-        for each in findings:
-            self._tell("transport", each)
-        if self._asker.silent or not any(each.level == "problem" for each in findings):
+        self._tell("transport", section.name, findings)
+        if self._asker.silent or section.name not in self._wrong:
             return True
         choice = self._asker.choose("What now", ("keep this, and mend it later", "answer once more", "leave it out"))
         if choice:
@@ -200,7 +211,7 @@ class Conversation:
         return choice != 1
 
     def _set(self, section: Section, ask: Ask, plugin: Plugin) -> None:
-        given, model = self._given.settings.get((section.name, ask.key)), plugin.Config
+        given, model = self._settings.get((section.name, ask.key)), plugin.Config
         if given is not None:
             section.values[ask.key] = self._value(model, section.name, ask.key, given)
         elif is_secret(model, ask.key):
@@ -247,15 +258,14 @@ class Conversation:
 
     def look_at_port(self) -> None:
         """Load all of it, and say where the page cannot be had."""
-        for each in asyncio.run(port(self._staging.load(self.draft))):
-            if each.level != "ok":
-                self._tell("port", each)
+        seen = asyncio.run(port(self._staging.load(self.draft)))
+        self._tell("port", "http", [each for each in seen if each.level != "ok"])
 
     # Flags ---------------------------------------------------------------------------------------------------------
 
     def _of(self, section: str) -> dict[str, str]:
         """What `--set` says of a section."""
-        return {key: value for (name, key), value in self._given.settings.items() if name == section}
+        return {key: value for (name, key), value in self._settings.items() if name == section}
 
     def _value(self, model: type[BaseModel], section: str, key: str, answer: str) -> object:
         if is_secret(model, key):
@@ -264,10 +274,11 @@ class Conversation:
             raise UsageError(f"--set {section}.{key}: {why}.")
         return typed(model, key, answer)
 
-    def _tell(self, name: str, finding: Finding) -> None:
-        click.echo(line(name, finding))
-        if finding.level == "problem":
-            self.wrong.append(finding)
+    def _tell(self, name: str, section: str, findings: Sequence[Finding]) -> None:
+        """Print what was found, and remember whether the section is well."""
+        for each in findings:
+            click.echo(line(name, each))
+        (self._wrong.add if any(each.level == "problem" for each in findings) else self._wrong.discard)(section)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +317,6 @@ def _no_name(name: str) -> str:
 
 
 def _no_zone(name: str) -> str:
-    from clew.config import Person
-
     return fault(Person, "timezone", name) if name else ""
 
 
