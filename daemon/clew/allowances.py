@@ -104,7 +104,8 @@ def applying(limits: Iterable[Limit], payer: Payer) -> list[tuple[Limit, str]]:
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How a limit stands for one subject in the period of now. reserved: for calls that are being made; resets_at: seconds since the
-    epoch; closed: a call was refused in this period."""
+    epoch; closed: a call was refused in this period,
+    when it was nearly used up."""
 
     limit: Limit
     subject: str
@@ -129,7 +130,13 @@ class Standing:
 
     def is_near(self, wanted: Amount) -> bool:
         """Whether so much of it is used, with a call of this estimated size, that its people are warned."""
-        return self.used + wanted.of(self.limit.unit) >= WARN_SHARE * self.limit.most
+        more = wanted.of(self.limit.unit)
+        return more > 0 and self.used + more >= WARN_SHARE * self.limit.most
+
+    @property
+    def is_nearly_used(self) -> bool:
+        """The same of what is used already."""
+        return self.used >= WARN_SHARE * self.limit.most
 
 
 def shares(total: int, weights: Sequence[int]) -> list[int]:

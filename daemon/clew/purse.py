@@ -20,6 +20,8 @@ EXPECTED_OUTPUT = 1000
 """Tokens of an answer that are reserved at most: few are longer, and one that is exceeds its budget by the difference."""
 HELD_FOR = 900.0
 """Seconds after which a reservation is void whose call left no row: the process died, or nobody knows what it came to."""
+REMEMBERED = 10_000
+"""Keys of what was said that a process keeps in mind."""
 SMALLEST = Amount(1, 1)
 """What has to be left for a job to begin."""
 
@@ -136,7 +138,7 @@ class Purse:
         key, limit = _key(standing, "reached"), standing.limit
         if key in self._said:
             return
-        self._said.add(key)
+        self._note(key)
         log.warning(
             "budget.reached",
             budget=limit.name,
@@ -149,12 +151,17 @@ class Purse:
         )
         await self._warn(key, f"A budget is used up. {costs.budget_line(standing, self._zone)}.", address)
 
+    def _note(self, key: str) -> None:
+        if len(self._said) >= REMEMBERED:
+            self._said.clear()  # the store knows what people were told
+        self._said.add(key)
+
     async def _near(self, standing: Standing, address: Address | None, zone: str) -> None:
         """Warn whoever spends a budget, and the owner, that it is nearly used up: once in its period."""
         key = _key(standing, "near")
         if key in self._said:
             return
-        self._said.add(key)
+        self._note(key)
         said = "A budget is nearly used up. {}.".format
         if address is not None:
             await self._tell(key, said(costs.budget_line(standing, zone)), address)

@@ -89,6 +89,7 @@ def test_wrong_usage_is_told(asking: Asking) -> None:
     assert asking("--person", "ada", "--chat", "desk:ada")[0] == 2
     assert asking("--day", "2027-01-15", "--month", "2027-01")[0] == 2
     assert asking("--session", "nosuchsession")[0] == 3
+    assert asking("--person", "nobody")[0] == 3
     assert asking("--day", "yesterday")[0] == 2
 
 
@@ -112,5 +113,12 @@ async def test_the_api_and_the_status_say_the_same(tmp_path: Path) -> None:
             session = await clew.service.store.current_session("web:local")
             turns = (await clew.get(f"/api/v1/cost?session={session}"))[1]["turns"]
             assert len(turns) == 1
-            for wrong, code in (("period=2026", 400), ("person=a&chat=b", 400), ("session=x&period=2026-11", 400), ("session=nosuch", 404)):
+            refused = {
+                "period=2026": 400,
+                "person=a&chat=b": 400,
+                "session=x&period=2026-11": 400,
+                "session=nosuch": 404,
+                "person=nobody": 404,
+            }
+            for wrong, code in refused.items():
                 assert (await clew.get(f"/api/v1/cost?{wrong}"))[0] == code

@@ -271,7 +271,7 @@ async def test_a_job_whose_payer_has_nothing_left_is_missed_and_that_is_told_onc
     size = await cost_of_a_turn(tmp_path)
     async with engine(tmp_path, lambda body: say("Rain."), clock=clock, tok=estimate) as world:
         schedule(world, job(cron="*/30 * * * *"))
-        budgets(world, each=Budget(every="day", tokens=2 * size + 1000))
+        budgets(world, each=Budget(every="day", tokens=8 * size + 500))
         async with world.running():
             while "budget" not in await world.desk.ask(f"hello {clock.at}"):
                 pass

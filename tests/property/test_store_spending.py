@@ -218,12 +218,13 @@ def test_replies_are_timed_and_failures_are_not() -> None:
 
 def test_two_calls_at_once_share_what_is_left() -> None:
     with database() as db:
-        first = spending.reserve(db, Wanted("c1", "s1", "", Amount(700), NOW, NOW + 900), [DAY])
+        first = spending.reserve(db, Wanted("c1", "s1", "", Amount(850), NOW, NOW + 900), [DAY])
         second = spending.reserve(db, Wanted("c2", "s1", "", Amount(700), NOW, NOW + 900), [DAY])
         assert first.refused is None
         assert second.refused is not None
-        assert (second.refused.left, second.refused.closed) == (300, False)
+        assert (second.refused.left, second.refused.closed) == (150, False)
         assert spending.look(db, "s1", "", [DAY], NOW).standings[0].closed
+        assert not spending.look(db, "s2", "", [DAY], NOW).standings[0].closed
         assert spending.reserve(db, Wanted("c3", "s2", "", Amount(700), NOW, NOW + 900), [DAY]).refused is None, "bob has his own"
 
 
@@ -251,9 +252,16 @@ def test_a_model_without_a_price_takes_tokens_and_no_money() -> None:
         assert spending.reserve(db, Wanted("c4", "s1", "", Amount(500, 1), NOW, NOW + 900), [ALL]).refused is not None
 
 
+def test_a_call_too_large_for_all_of_a_budget_does_not_close_it() -> None:
+    with database() as db:
+        assert spending.reserve(db, Wanted("c1", "s1", "", Amount(1001), NOW, NOW + 900), [DAY]).refused
+        assert not spending.look(db, "s1", "", [DAY], NOW).standings[0].closed
+
+
 def test_what_is_said_of_budgets_is_forgotten_when_their_periods_are_long_over() -> None:
     with database() as db:
-        spending.reserve(db, Wanted("c1", "s1", "", Amount(1001), NOW, NOW + 900), [DAY])
+        model_calls.put(db, call("c0", 900, None), "s1", None)
+        spending.reserve(db, Wanted("c1", "s1", "", Amount(101), NOW, NOW + 900), [DAY])
         assert not spending.sweepable(db, NOW + 60 * 86_400)
         assert spending.sweepable(db, NOW + 80 * 86_400)
         spending.sweep(db, NOW + 80 * 86_400)

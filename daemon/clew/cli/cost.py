@@ -12,6 +12,7 @@ from clew.cli.output import harmless, print_json
 from clew.cli.reading import reading
 from clew.errors import UsageError
 from clew.purse import limits_of
+from clew.whose import known
 
 
 @click.command()
@@ -33,8 +34,8 @@ async def cost(
         raise UsageError("Give one of --day and --month, and neither with --session.")
     config = settings(path)
     when = f"{day:%Y-%m-%d}" if day else f"{month:%Y-%m}" if month else ""
-    asked = costs.Question(session, person, chat, when)
     async with reading(config) as store:
+        asked = costs.Question(session, person and await known(config, store, person), chat, when)
         told = await costs.answer(store, asked, zone_name(config), limits_of(config.budgets), time.time())
     if as_json:
         print_json(costs.answer_values(told))

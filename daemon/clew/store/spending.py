@@ -189,7 +189,7 @@ def reserve(db: sqlite3.Connection, wanted: Wanted, limits: Sequence[Limit]) -> 
             "INSERT INTO reservations (id, person, chat, tokens, micros, expires) VALUES (?, ?, ?, ?, ?, ?)",
             (wanted.id, payer.person, payer.chat, wanted.amount.tokens, wanted.amount.micros, wanted.expires),
         )
-    elif not refused.closed:
+    elif refused.is_nearly_used and not refused.closed:  # a call too large for all of it says nothing of others
         key = _closed(refused.limit, refused.subject, refused.period)
         db.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (key, repr(wanted.now)))
     return Reserved(payer, found, refused)
@@ -254,7 +254,7 @@ def standings(db: sqlite3.Connection, payer: Payer, limits: Sequence[Limit], now
 
 
 def _closed(limit: Limit, subject: str, when: str) -> str:
-    """The key in `meta` that a call was refused by this limit in a period; one that is raised is open again."""
+    """The key in `meta` that a call was refused by this limit in a period, nearly used up; a limit that is raised is open again."""
     return f"said/budget/closed/{limit.name}/{limit.most}/{subject}/{when}"
 
 

@@ -8,6 +8,7 @@ from clew import costs
 from clew.errors import UsageError
 from clew.service import Service
 from clew.web.openapi import Call, Endpoint
+from clew.whose import known
 
 
 class CostQuery(BaseModel):
@@ -46,5 +47,6 @@ class Costs:
         if bool(asked.session) + bool(asked.person) + bool(asked.chat) > 1 or (asked.session and asked.period):
             raise UsageError("Give one of session, person and chat, and no period with a session.")
         service = self._service
-        question = costs.Question(asked.session, asked.person, asked.chat, asked.period)
+        person = asked.person and await known(service.config, service.store, asked.person)
+        question = costs.Question(asked.session, person, asked.chat, asked.period)
         return costs.answer_values(await costs.answer(service.store, question, service.zone, service.purse.limits, service.time.wall()))
