@@ -159,7 +159,7 @@ async def test_who_may_is_nothing_for_a_group(tmp_path: Path) -> None:  # P46
     async with engine(tmp_path) as world:
         owned(world)
         async with world.running():
-            for words in ("/access", "/access people", "/access approve X", "/link", "/unlink"):
+            for words in ("/access", "/access people", "/access approve X", "/link", "/unlink", "/login", "/logout"):
                 assert "only for a chat of your own" in await world.desk.ask(words, "team", sender="ada", direct=False)
 
 
@@ -179,6 +179,8 @@ async def test_who_may_is_nothing_for_a_group(tmp_path: Path) -> None:  # P46
         ("remove nobody", "There is no person 'nobody'"),
         ("unlink desk:bob", "desk:bob is bob in the config. Change it there."),
         ("link bob desk", "'desk' is no identity"),
+        ("link bob desk:\u202eeve", "is no identity"),
+        ("approve desk:\u202eeve", "Nobody was given the code"),
         ("link bob desk:eve", "desk:eve is eve in the config. Change it there."),
         ("dance", "It is written so"),
     ],
@@ -251,9 +253,10 @@ async def test_an_owners_yes_for_good_goes_with_their_role(tmp_path: Path) -> No
 
 
 @pytest.mark.asyncio
-async def test_a_code_from_another_account_makes_it_the_same_person(tmp_path: Path) -> None:  # P46, P33
+@pytest.mark.parametrize("unknown", ["pair", "allow"])
+async def test_a_code_from_another_account_makes_it_the_same_person(tmp_path: Path, unknown: str) -> None:  # P46, P33
     async with engine(tmp_path) as world:
-        owned(world)
+        owned(world, unknown)
         async with world.running():
             await world.desk.ask("my boat is called Halcyon", "bob")
             code = await linking(world)
@@ -270,8 +273,9 @@ async def test_a_code_from_another_account_makes_it_the_same_person(tmp_path: Pa
             for session in await world.store.sessions(None, 100):
                 assert code.replace("-", "")[:4] not in str(await world.store.transcript(session.id))
             # The code is spent.
-            (receipt,) = await world.desk.accept(world.desk.message(code, "bob3"))
-            assert receipt.reason == "unknown sender"
+            await world.desk.accept(world.desk.message(code, "bob3"))
+            await world.idle()
+            assert [each.identity for each in (await world.store.known("bob")).identities] == ["desk:bob", "desk:bob2"]
 
 
 @pytest.mark.asyncio

@@ -10,7 +10,7 @@ from clew.store.notes import scopes
 
 REQUEST_DAYS = 7
 """Days after which a request that nobody answered is forgotten: its code lets nobody in, and its place is free for another."""
-LONGEST_NAME = 40
+LONGEST_NAME, LONGEST_IDENTITY = 40, 512
 PAGE = "web:"
 """Accounts that are made by logging in, and go with their person."""
 ROLES: Mapping[PersonRole, int] = {"guest": 0, "member": 1, "owner": 2}
@@ -67,11 +67,16 @@ def _request(db: sqlite3.Connection, key: str, now: float) -> AccessRequest:
     ).fetchone()
     if row is not None:
         return AccessRequest(*row)
-    transport, colon, user = key.partition(":")
-    if not (transport and colon and user):
+    if not _is_identity(key):
         hint = "It may have expired. `clew access list` shows who waits; an identity is transport:user."
         raise NotFound(f"Nobody was given the code {key[:80]}.", hint=hint)
     return AccessRequest(key, key, "", "", "open", 0, now)
+
+
+def _is_identity(text: str) -> bool:
+    """Whether it is written as an account is: transport:user, in characters that can be shown."""
+    transport, _, user = text.partition(":")
+    return bool(transport and user) and len(text) <= LONGEST_IDENTITY and text.isprintable()
 
 
 # Planning --------------------------------------------------------------------------------------------------------
@@ -116,8 +121,7 @@ def _plan_remove(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Ch
 
 def _plan_link(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
     known = person(db, effect.key)
-    transport, colon, user = effect.identity.partition(":")
-    if not (transport and colon and user):
+    if not _is_identity(effect.identity):
         raise UsageError(f"{effect.identity[:80]!r} is no identity.", hint="It is written transport:user, such as mqtt:ada.")
     other = _at(db, effect.identity)
     if other is not None and other.id == known.id:
@@ -182,12 +186,13 @@ def _paired(known: Known, identity: str) -> None:
 
 
 def _free_name(db: sqlite3.Connection, name: str, whose: Known | None) -> str:
-    """A name that nobody else has. Raises UsageError."""
+    """A name that nobody else has, empty for none. Raises UsageError."""
+    name = " ".join(name.split(" ")).strip()
     if len(name) > LONGEST_NAME or ":" in name or not name.isprintable():
         raise UsageError(f"A name has at most {LONGEST_NAME} characters, no colon and no line break.")
     if name.lower() in ROLES:
         raise UsageError(f"{name} is a role, so it is no name.")
-    other = _find(db, name)
+    other = _find(db, name) if name else None
     if other is not None and (whose is None or other.id != whose.id):
         raise UsageError(
             f"{other.called} is somebody already.",
