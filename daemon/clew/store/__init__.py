@@ -38,10 +38,11 @@ from clew.store.records.turns import (
     Step,
     Switch,
 )
-from clew.store.records.window import Compaction, Pin, PromptState, Ratios, Reader, ViewRows
+from clew.store.records.window import UNSEEN, Compaction, Pin, PromptState, Ratios, Reader, Seen, ViewRows
 
 __all__ = [
     "SAFE_ATTEMPTS",
+    "UNSEEN",
     "AccessEffect",
     "AccessRequest",
     "Answered",
@@ -97,6 +98,7 @@ __all__ = [
     "Room",
     "Said",
     "Scope",
+    "Seen",
     "Sender",
     "Sent",
     "SessionRow",

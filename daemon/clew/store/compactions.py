@@ -4,10 +4,10 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any
 
-from clew.messages import Message
-from clew.store import CacheEntry, Compaction, ModelCall, PromptState, Reader, ViewRows, model_calls, transcript
+from clew.store import UNSEEN, CacheEntry, Compaction, ModelCall, PromptState, Reader, Seen, ViewRows, model_calls, transcript
 from clew.store.damage import readable
 from clew.store.files import verbs as files
 from clew.store.notes import Where, scopes
@@ -17,6 +17,8 @@ _COLUMNS = (
     " held, model_call, undone_at, hold_until_seq, kind, shortened"
 )
 
+REMEMBERED = 64
+"""Compactions that are not made of their rows anew: a session has the same one from turn to turn."""
 
 _STATE = tuple(field.name for field in fields(PromptState))
 _READ_STATE = f"SELECT {', '.join(_STATE)} FROM prompt_state WHERE session = ?"
@@ -45,9 +47,13 @@ def tip(db: sqlite3.Connection, session: str, until: int | None = None) -> Compa
     return _compaction(row) if row else None
 
 
-def damaged(db: sqlite3.Connection, session: str) -> tuple[str, ...]:
-    """Ids of the compactions that cannot be read."""
-    rows = db.execute(f"SELECT id FROM compactions WHERE session = ? AND undone_at IS NULL AND NOT ({READABLE}) ORDER BY id", (session,))
+def damaged(db: sqlite3.Connection, session: str, newest: Compaction | None = None) -> tuple[str, ...]:
+    """Ids of the compactions that cannot be read: those behind `newest`, which stands in their place, or all."""
+    rows = db.execute(
+        f"SELECT id FROM compactions WHERE session = ? AND undone_at IS NULL AND NOT ({READABLE})"
+        " AND rowid > coalesce((SELECT rowid FROM compactions WHERE id = ?), 0) ORDER BY id",
+        (session, newest.id if newest else None),
+    )
     return tuple(identifier for (identifier,) in rows)
 
 
@@ -80,10 +86,10 @@ def one(db: sqlite3.Connection, identifier: str) -> Compaction:
     return _compaction(db.execute(f"SELECT {_COLUMNS} FROM compactions WHERE id = ?", (identifier,)).fetchone())
 
 
-def view(db: sqlite3.Connection, session: str, known: Sequence[Message] = ()) -> ViewRows:
-    """All rows of a session's view, from one snapshot. known: messages of it that are not read again, see `transcript.behind`."""
+def view(db: sqlite3.Connection, session: str, seen: Seen = UNSEEN) -> ViewRows:
+    """All rows of a session's view, from one snapshot. seen: what of it is not read again, see `transcript.behind`."""
     forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run", (session,)).fetchone()
-    return _forked(db, session, *forked) if forked else _view(db, session, tip(db, session), known)
+    return _forked(db, session, *forked) if forked else _view(db, session, tip(db, session), seen)
 
 
 def _forked(db: sqlite3.Connection, session: str, parent: str, fork_seq: int) -> ViewRows:
@@ -122,7 +128,7 @@ def before_summary(db: sqlite3.Connection, session: str) -> tuple[ViewRows, Comp
     return _view(db, session, parent), newest, standing[-1]
 
 
-def _view(db: sqlite3.Connection, session: str, newest: Compaction | None, known: Sequence[Message] = ()) -> ViewRows:
+def _view(db: sqlite3.Connection, session: str, newest: Compaction | None, seen: Seen = UNSEEN) -> ViewRows:
     to_seq = newest.to_seq if newest else 0
     pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,)))
     failures = db.execute("SELECT failures FROM compaction_state WHERE session = ?", (session,)).fetchone()
@@ -130,29 +136,23 @@ def _view(db: sqlite3.Connection, session: str, newest: Compaction | None, known
         "SELECT first_seq FROM turns WHERE session = ? AND state IN ('running', 'waiting') AND first_seq > 0", (session,)
     ).fetchone()
     pinned = tuple(message for message in transcript.standing(db, pins) if message.seq <= to_seq) if pins else ()
+    taken_back, deleted = transcript.taken_back(db, session)
     return ViewRows(
         session=session,
         compaction=newest,
-        messages=transcript.behind(db, session, to_seq, known),
+        messages=transcript.behind(db, session, to_seq, seen, taken_back),
         pins=pins,
         pinned=pinned,
         prompt=prompt_state(db, session),
         failures=failures[0] if failures else 0,
         turn_seq=turn[0] if turn else None,
-        damaged=tuple(f"compaction {each}: it cannot be read" for each in damaged(db, session)),
+        damaged=tuple(f"compaction {each}: it cannot be read" for each in damaged(db, session, newest)),
         hold_seq=_hold_seq(db, session, newest),
-        deleted=shows_deleted(db, session),
+        taken_back=taken_back,
+        deleted=deleted,
         ratios={(provider, model): ratio for provider, model, ratio in db.execute("SELECT provider, model, ratio FROM token_ratios")},
         refused=files.refused(db, session),
     )
-
-
-def shows_deleted(db: sqlite3.Connection, session: str) -> bool:
-    """Whether something that was deleted still stands in the prompt of a session."""
-    row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM retractions CROSS JOIN messages AS m ON m.id = message WHERE shown = 1 AND session = ?)", (session,)
-    ).fetchone()
-    return bool(row[0])
 
 
 def _hold_seq(db: sqlite3.Connection, session: str, newest: Compaction | None) -> int:
@@ -275,7 +275,8 @@ def failed(db: sqlite3.Connection, session: str, error: str, calls: Sequence[Mod
     return count
 
 
-def _compaction(row: Sequence[Any]) -> Compaction:
+@lru_cache(maxsize=REMEMBERED)
+def _compaction(row: tuple[Any, ...]) -> Compaction:
     named = dict(zip(_COLUMNS.split(", "), row, strict=True))
     nothing: list[str] = []
     held, shortened = (tuple(readable(named[name], nothing)) for name in ("held", "shortened"))

@@ -73,7 +73,7 @@ def let_go(db: sqlite3.Connection, session: str, zone: tzinfo, known: Collection
     """Take what was deleted out of the window of a session and out of its summaries, now that its prompt changes. zone: of the dates in
     the summary; known: secrets of this installation."""
     rows = db.execute(
-        "SELECT m.id, m.seq FROM retractions CROSS JOIN messages AS m ON m.id = message WHERE shown = 1 AND session = ?", (session,)
+        "SELECT m.id, m.seq FROM retractions AS r CROSS JOIN messages AS m ON m.id = message WHERE shown = 1 AND r.session = ?", (session,)
     ).fetchall()
     ids = {identifier for identifier, _ in rows}
     db.execute("UPDATE retractions SET shown = 0 WHERE message IN (SELECT value FROM json_each(?))", (json.dumps(sorted(ids)),))

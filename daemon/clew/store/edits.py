@@ -25,6 +25,8 @@ def take(db: sqlite3.Connection, item: Inbound, chat: int, person: str, now: flo
 
 def applied(db: sqlite3.Connection, item: Inbound, person: str) -> Inbound:
     """A message as it reads after the edits that came before it."""
+    if db.execute("SELECT 1 FROM inbox WHERE edits = ?", (item.external_id,)).fetchone() is None:
+        return item
     chat = db.execute("SELECT id FROM chats WHERE address = ?", (str(item.address),)).fetchone()
     newest = _newest(db, item.external_id, chat[0], person) if chat and item.kind in ("message", "context") else None
     return item if newest is None else replace(item, text=newest)

@@ -1,6 +1,7 @@
 """Loops: how often somebody has answered in a chat as no person does, and until when they are left alone for it."""
 
 import sqlite3
+from functools import lru_cache
 from typing import Literal
 
 from clew.context.loops import IN_A_ROW, REST, Spoken, is_mechanical
@@ -9,6 +10,8 @@ from clew.transport import Inbound
 
 RECENT = 5
 """Replies of a chat that are compared with what comes in."""
+REMEMBERED = 256
+"""Replies whose parts are remembered: each is compared with several messages."""
 
 Loop = Literal["", "begins", "goes on"]
 
@@ -52,4 +55,10 @@ def _replies(db: sqlite3.Connection, item: Inbound) -> list[Spoken]:
         "SELECT text, parts, settled FROM outbox WHERE address = ? AND state IN ('sending', 'sent') ORDER BY number DESC LIMIT ?",
         (str(item.address), RECENT),
     )
-    return [Spoken(part, settled) for text, parts, settled in rows.fetchall() for part in dict.fromkeys([text, *readable(parts, [text])])]
+    return [Spoken(part, settled) for text, parts, settled in rows.fetchall() for part in _parts(text, parts)]
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _parts(text: str, parts: str) -> tuple[str, ...]:
+    """A reply and its parts, each once."""
+    return tuple(dict.fromkeys([text, *readable(parts, [text])]))

@@ -36,6 +36,15 @@ def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: floa
     return identifier
 
 
+def put_last(db: sqlite3.Connection, replies: Sequence[Reply], session: str, turn: str, now: float) -> tuple[str, ...]:
+    """Store what a turn ends with: its draft becomes the reply at the same address, or is taken away. Returns the ids."""
+    if db.execute("SELECT 1 FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone() is None:  # most often
+        return tuple(put(db, reply, session, turn, now) for reply in replies)
+    stored = tuple(complete(db, turn, reply, now) or put(db, reply, session, turn, now) for reply in replies)
+    drop_drafts(db, turn, now)
+    return stored
+
+
 def _insert(db: sqlite3.Connection, reply: Reply, state: str, session: str, turn: str, now: float) -> tuple[str, int]:
     identifier = new_id()
     number: int = db.execute(  # type: ignore[assignment]  # an insert gives a number
@@ -138,7 +147,7 @@ def claim(db: sqlite3.Connection, transport: str, now: float) -> tuple[Delivery 
     if row is None:
         return None, next_due(db, transport, now)
     asks = db.execute("SELECT 1 FROM approvals WHERE outbox = ? AND state = 'open'", (row[0],)).fetchone()
-    return replace(_delivery(row), asks=asks is not None), next_due(db, transport, now)
+    return _delivery(row, asks=asks is not None), next_due(db, transport, now)
 
 
 def next_due(db: sqlite3.Connection, transport: str, now: float) -> float | None:
@@ -237,7 +246,7 @@ def words(db: sqlite3.Connection, deliveries: Sequence[str]) -> dict[str, str]:
     return dict(rows.fetchall())
 
 
-def _delivery(row: tuple[Any, ...]) -> Delivery:
+def _delivery(row: tuple[Any, ...], *, asks: bool = False) -> Delivery:
     (identifier, address, text, parts, created, reply_to, answers, context, sent, attempts, repeated, ref, session, turn) = row
     texts = readable(parts, [text])
     return Delivery(
@@ -255,4 +264,5 @@ def _delivery(row: tuple[Any, ...]) -> Delivery:
         preview_ref=ref,
         session=session,
         turn=turn,
+        asks=asks,
     )

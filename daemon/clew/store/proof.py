@@ -58,7 +58,7 @@ def _partition(db: sqlite3.Connection, session: str, places: dict[str, int], cha
     held = set(view.compaction.held) if view.compaction else set()
     if chain and compactions.begins_branch(db, chain[0]):
         held &= places.keys()
-    back = db.execute("SELECT message FROM retractions JOIN messages ON messages.id = message WHERE session = ? AND shown = 0", (session,))
+    back = db.execute("SELECT message FROM retractions WHERE session = ? AND shown = 0", (session,))
     taken = {identifier for (identifier,) in back}
     spans = [(each.from_seq, each.to_seq) for each in chain]
     covered = {identifier for identifier, seq in places.items() if any(first <= seq <= last for first, last in spans)} - taken

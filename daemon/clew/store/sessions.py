@@ -135,7 +135,7 @@ def _export(db: sqlite3.Connection, row: SessionRow, first: int) -> dict[str, An
         ),
         "retractions": _rows(
             db,
-            "SELECT message, reason, r.at FROM retractions AS r JOIN messages AS m ON m.id = r.message WHERE session = ? ORDER BY message",
+            "SELECT message, reason, at FROM retractions WHERE session = ? ORDER BY message",
             row.id,
         ),
         "model_calls": _rows(db, "SELECT * FROM model_calls WHERE session = ? ORDER BY started, id", row.id),

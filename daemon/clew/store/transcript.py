@@ -12,7 +12,7 @@ from clew.clock import new_id
 from clew.context.spans import written_on
 from clew.context.text import SPOKEN_BY, tokens
 from clew.messages import Message, Role, blocks_from_json, blocks_to_json, readable_blocks, searchable
-from clew.store import NewMessage, lanes
+from clew.store import NewMessage, Seen, lanes
 from clew.store.places import CHAT_BITS, first_place, last_place
 
 BESIDE = "new_"
@@ -258,26 +258,28 @@ def misplaced(db: sqlite3.Connection) -> list[str]:
 def between(db: sqlite3.Connection, session: str, after: int, until: int | None = None) -> tuple[Message, ...]:
     """Messages with after < seq <= until that nobody took back, those that still stand in a prompt apart."""
     rows = db.execute(
-        f"SELECT {COLUMNS} FROM messages WHERE session = ? AND seq > ? AND seq <= coalesce(?, 9e18)"
-        " AND id NOT IN (SELECT message FROM retractions WHERE shown = 0) ORDER BY seq",
+        f"SELECT {COLUMNS} FROM messages AS m WHERE session = ? AND seq > ? AND seq <= coalesce(?, 9000000000)"
+        " AND NOT EXISTS (SELECT 1 FROM retractions WHERE message = m.id AND shown = 0) ORDER BY seq",
         (session, after, until),
     )
     return tuple(message(row) for row in rows)
 
 
-def behind(db: sqlite3.Connection, session: str, after: int, known: Sequence[Message]) -> tuple[Message, ...]:
-    """Messages with after < seq that nobody took back. known: some that were read before, in order; they are not read again."""
-    if not known:
+def behind(db: sqlite3.Connection, session: str, after: int, seen: Seen, taken_back: int) -> tuple[Message, ...]:
+    """Messages with after < seq that nobody took back. seen: as it was read before; what it has is not read again while nothing more of
+    the session was taken back, `taken_back` messages by now."""
+    if not seen.messages or seen.after > after or seen.taken_back != taken_back:
         return between(db, session, after)
-    last = known[-1].seq
-    ids: str | None = db.execute(
-        "SELECT group_concat(id) FROM messages WHERE session = ? AND seq > ? AND seq <= ?"
-        " AND id NOT IN (SELECT message FROM retractions WHERE shown = 0)",
-        (session, after, last),
-    ).fetchone()[0]
-    standing = set(ids.split(",")) if ids else set()
-    kept = [message for message in known if message.id in standing]
-    return (*kept, *between(db, session, max(after, last))) if len(kept) == len(standing) else between(db, session, after)
+    kept = seen.messages if seen.after == after else tuple(message for message in seen.messages if message.seq > after)
+    return (*kept, *between(db, session, max(after, seen.messages[-1].seq)))
+
+
+def taken_back(db: sqlite3.Connection, session: str) -> tuple[int, bool]:
+    """(how many messages of a session were taken back and do not stand in its prompt any more, whether one that was still does)."""
+    gone, shown = db.execute(
+        "SELECT coalesce(sum(shown = 0), 0), coalesce(max(shown), 0) FROM retractions WHERE session = ?", (session,)
+    ).fetchone()
+    return gone, bool(shown)
 
 
 def standing(db: sqlite3.Connection, ids: Iterable[str]) -> tuple[Message, ...]:

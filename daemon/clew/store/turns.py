@@ -3,12 +3,14 @@
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from clew.clock import new_id
 from clew.messages import OVERHEARD, Message, Text
 from clew.store import (
     SAFE_ATTEMPTS,
+    UNSEEN,
     AccessEffect,
     Claim,
     ExportLink,
@@ -23,6 +25,7 @@ from clew.store import (
     Question,
     Reply,
     Room,
+    Seen,
     Step,
     Switch,
     ToolState,
@@ -55,6 +58,7 @@ FOR_THE_AGENT = ("message", "job")
 RUNNING = "state IN ('running', 'waiting') AND state = 'running'"
 """That a turn runs, in the words of the index `turns_open`."""
 EVERYTHING = Room()
+_EXPIRED = "state = 'new' AND kind <> 'job' AND expires <= ?"
 _ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job, reply_to, instant"
 
 
@@ -77,33 +81,36 @@ def claim(
     merging: frozenset[str],
     risky_first: bool = False,
     room: Room = EVERYTHING,
-    known: Mapping[str, Sequence[Message]] = {},
+    seen: Mapping[str, Seen] = {},
 ) -> Claim | None:
     """The next turn that may run.
 
     First those whose lease ended, then the oldest waiting arrival whose session is free, then jobs; a turn that may have brought the
     process down comes last, and runs alone. risky_first: it has waited long enough, nothing else is begun before it. room: what there
-    is room for. known: of sessions, messages that need not be read again, see `compactions.view`.
+    is room for. seen: of sessions, what need not be read again, see `compactions.view`.
     """
     found = _next(db, owner, now, lease, merging, risky_first, room)
-    return _shown(db, found, now, known.get(found.session, ())) if found else None
+    return _shown(db, found, now, seen.get(found.session, UNSEEN)) if found else None
 
 
 def _next(
     db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str], risky_first: bool, room: Room
 ) -> Claim | None:
+    if db.execute(f"SELECT 1 FROM turns WHERE {RUNNING} LIMIT 1").fetchone() is None:  # nothing to go on with or to wait for
+        return _new(db, owner, now, lease, merging, room)
     if _running(db, now, risky=True):
         return None
     if risky_first and _risky_waits(db, now):
         return None if _running(db, now, risky=False) else _resume(db, owner, now, lease, risky=True)
-    found = _resume(db, owner, now, lease, room, risky=False)
-    if found is None and room.people:
-        found = _begin(db, owner, now, lease, merging)
-    if found is None and room.jobs:
-        found = _begin_run(db, owner, now, lease)
+    found = _resume(db, owner, now, lease, room, risky=False) or _new(db, owner, now, lease, merging, room)
     if found is None and not _running(db, now, risky=False):
         found = _resume(db, owner, now, lease, risky=True)
     return found
+
+
+def _new(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str], room: Room) -> Claim | None:
+    found = _begin(db, owner, now, lease, merging) if room.people else None
+    return _begin_run(db, owner, now, lease) if found is None and room.jobs else found
 
 
 _ATTEMPTS = "(SELECT coalesce(max(attempts), 0) FROM inbox WHERE inbox.turn = turns.id)"
@@ -137,16 +144,19 @@ def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, room: 
     db.execute("UPDATE turns SET owner = ?, epoch = ?, lease_until = ? WHERE id = ?", (owner, epoch, now + lease, turn))
     db.execute("UPDATE inbox SET attempts = attempts + 1 WHERE turn = ?", (turn,))
     items = tuple(_item(each) for each in db.execute(f"SELECT {_ITEM} FROM inbox WHERE turn = ? ORDER BY id", (turn,)))
-    claim = _claim(db, turn, session, chat, kind, owner, epoch, items, first_seq or 0, started, now, resumed=True)
-    return replace(claim, stopping=stop_requested_at is not None)
+    attempts = _attempts(db, turn)
+    claim = _claim(db, turn, session, chat, kind, owner, epoch, items, first_seq or 0, started, now, attempts=attempts)
+    return replace(claim, resumed=True, stopping=stop_requested_at is not None)
+
+
+def _attempts(db: sqlite3.Connection, turn: str) -> int:
+    """How often a turn was begun."""
+    return int(db.execute("SELECT coalesce(max(attempts), 1) FROM inbox WHERE turn = ?", (turn,)).fetchone()[0])
 
 
 def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
-    db.execute(
-        "UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered' WHERE state = 'new'"
-        " AND kind <> 'job' AND expires <= ?",
-        (now,),
-    )
+    if db.execute(f"SELECT 1 FROM inbox WHERE {_EXPIRED} LIMIT 1", (now,)).fetchone():
+        db.execute(f"UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered' WHERE {_EXPIRED}", (now,))
     while (row := _first(db)) is not None:
         chat, session, transport, inbox_id, kind, overheard = row
         if session is None:
@@ -191,10 +201,15 @@ def open_run(db: sqlite3.Connection, claim: Claim, text: str, now: float) -> Cla
     chat = _hold(db, claim)
     runs.fork(db, claim.session)
     items = tuple(replace(item, text=text) for item in claim.items)
-    first_seq = _take_in(db, claim.session, chat, claim.turn, items, now)[0].seq
+    stored = _take_in(db, claim.session, chat, claim.turn, items, now)
+    first_seq = stored[0].seq
+    db.executemany(
+        "UPDATE inbox SET message = ? WHERE id = ?", [(message.id, item.id) for message, item in zip(stored, items, strict=True)]
+    )
     db.execute("UPDATE turns SET first_seq = ? WHERE id = ?", (first_seq, claim.turn))
+    attempts = _attempts(db, claim.turn)
     begun = _claim(
-        db, claim.turn, claim.session, chat, "job", claim.owner, claim.epoch, items, first_seq, claim.started, now, resumed=False
+        db, claim.turn, claim.session, chat, "job", claim.owner, claim.epoch, items, first_seq, claim.started, now, attempts=attempts
     )
     return _shown(db, begun, now)
 
@@ -224,26 +239,29 @@ def _start(
     items: tuple[Item, ...],
 ) -> Claim:
     turn = new_id()
-    first_seq = 0
-    if kind == "message":
-        first_seq = _take_in(db, session, chat, turn, items, now)[0].seq
+    stored = _take_in(db, session, chat, turn, items, now) if kind == "message" else ()
+    first_seq = stored[0].seq if stored else 0
     db.execute(
         "INSERT INTO turns (id, session, chat, kind, state, owner, epoch, lease_until, first_seq, started)"
         " VALUES (?, ?, ?, ?, 'running', ?, 1, ?, ?, ?)",
         (turn, session, chat, kind, owner, now + lease, first_seq, now),
     )
+    _mark(db, turn, items, stored)
+    return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, now, attempts=1)
+
+
+def _mark(db: sqlite3.Connection, turn: str, items: Sequence[Item], stored: Sequence[Message]) -> None:
+    """Note in which turn inbox rows are answered, and which rows of the transcript they became."""
     db.executemany(
-        "UPDATE inbox SET state = 'claimed', turn = ?, attempts = attempts + 1 WHERE id = ?",
-        [(turn, item.id) for item in items],
+        "UPDATE inbox SET state = 'claimed', turn = ?, attempts = attempts + 1, message = ? WHERE id = ?",
+        [(turn, message.id if message else None, item.id) for item, message in zip_longest(items, stored)],
     )
-    return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, now, resumed=False)
 
 
 def _take_in(db: sqlite3.Connection, session: str, chat: int, turn: str, items: tuple[Item, ...], now: float) -> tuple[Message, ...]:
     """Append the user messages of inbox rows, their files with them."""
     stored = transcript.append(db, session, chat, turn, [_spoken(db, item, now) for item in items])
     for message, item in zip(stored, items, strict=True):
-        db.execute("UPDATE inbox SET message = ? WHERE id = ?", (message.id, item.id))
         if len(message.blocks) > 1:
             files.join(db, item.id, message.id)
     return stored
@@ -253,8 +271,7 @@ def _take_in_line(db: sqlite3.Connection, session: str, chat: int, line: int, no
     """Append a line of a group that nobody answers."""
     item = _item(db.execute(f"SELECT {_ITEM} FROM inbox WHERE id = ?", (line,)).fetchone())
     turn = OVERHEARD + new_id()
-    _take_in(db, session, chat, turn, (item,), now)
-    db.execute("UPDATE inbox SET state = 'claimed', turn = ? WHERE id = ?", (turn, line))
+    _mark(db, turn, (item,), _take_in(db, session, chat, turn, (item,), now))
     db.execute("UPDATE inbox SET state = 'answered' WHERE id = ?", (line,))
 
 
@@ -279,7 +296,7 @@ def _claim(
     started: float,
     now: float,
     *,
-    resumed: bool,
+    attempts: int,
 ) -> Claim:
     address, direct, chat_person = db.execute("SELECT address, direct, person FROM chats WHERE id = ?", (chat,)).fetchone()
     person = items[-1].person if items and items[-1].person else chat_person
@@ -295,18 +312,17 @@ def _claim(
         person=people.get(db, person),
         first_seq=first_seq,
         started=started,
-        resumed=resumed,
-        attempts=db.execute("SELECT coalesce(max(attempts), 1) FROM inbox WHERE turn = ?", (turn,)).fetchone()[0],
+        attempts=attempts,
         more=claimable(db, now),
         failures=runs.failures(db, items[-1].job) if kind == "job" and items else 0,
     )
 
 
-def _shown(db: sqlite3.Connection, claim: Claim, now: float, known: Sequence[Message] = ()) -> Claim:
+def _shown(db: sqlite3.Connection, claim: Claim, now: float, seen: Seen = UNSEEN) -> Claim:
     """`claim` with what its model is shown, if it is for one."""
     if claim.kind not in FOR_THE_AGENT:
         return claim
-    rows = compactions.view(db, claim.session, known)
+    rows = compactions.view(db, claim.session, seen)
     return replace(claim, rows=rows, notes=reading.standing(db, str(claim.address), rows.prompt, now))
 
 
@@ -338,7 +354,7 @@ def steer(db: sqlite3.Connection, claim: Claim, now: float) -> tuple[tuple[Item,
         return (), ()
     items = _items(db, chat, first[0], "message", merges=True)
     stored = _take_in(db, claim.session, chat, claim.turn, items, now)
-    db.executemany("UPDATE inbox SET state = 'claimed', turn = ?, attempts = 1 WHERE id = ?", [(claim.turn, item.id) for item in items])
+    _mark(db, claim.turn, items, stored)
     return items, stored
 
 
@@ -358,13 +374,13 @@ def park(db: sqlite3.Connection, claim: Claim, question: Question, now: float) -
 
 def finish(
     db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float, known: Collection[str] = ()
-) -> tuple[tuple[str, ...], bool]:
-    """End a turn, with its last step and its replies. Returns their ids, and whether a claim may find something. Raises LeaseLost.
+) -> tuple[tuple[str, ...], tuple[Message, ...], bool]:
+    """End a turn, with its last step and its replies. Returns their ids, the step's messages, and whether a claim may find something.
 
-    known: secrets of this installation, which no note may hold.
+    known: secrets of this installation, which no note may hold. Raises LeaseLost.
     """
     chat = _hold(db, claim)
-    _write(db, claim, chat, outcome.step)
+    messages = _write(db, claim, chat, outcome.step)
     db.execute("UPDATE turns SET state = ?, ended = ?, error = ? WHERE id = ?", (outcome.state, now, outcome.error, claim.turn))
     db.execute(
         "UPDATE inbox SET state = ?, reason = ? WHERE turn = ?",
@@ -395,12 +411,11 @@ def finish(
             marks.take(db, claim.session, effect, now, known)
     if outcome.new_session:
         new_session(db, chat, now)
-    put = [outbox.complete(db, claim.turn, reply, now) or outbox.put(db, reply, claim.session, claim.turn, now) for reply in replies]
-    outbox.drop_drafts(db, claim.turn, now)
+    put = outbox.put_last(db, replies, claim.session, claim.turn, now)
     deletions.of_turn(db, claim.turn, now)
     if claim.kind == "job":
         runs.end(db, claim, chat, outcome, list(zip(put, replies, strict=True)), now)
-    return tuple(put), claimable(db, now)
+    return put, messages, claimable(db, now)
 
 
 def _hold(db: sqlite3.Connection, claim: Claim) -> int:

@@ -1,9 +1,9 @@
 """The messages of windows that were read for a turn, kept so that the next turn of their session reads only what is new."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from clew.messages import Message
-from clew.store import ViewRows
+from clew.store import Seen, ViewRows
 
 LIMIT = 64
 """Sessions whose window is kept; the one that was asked for the longest time ago goes first."""
@@ -13,25 +13,37 @@ class Windows:
     """What committed transactions read. A row never changes, so that it need not be read again while its session is there."""
 
     def __init__(self) -> None:
-        self._messages: dict[str, tuple[Message, ...]] = {}
+        self._seen: dict[str, Seen] = {}
 
     @property
-    def messages(self) -> Mapping[str, tuple[Message, ...]]:
-        """By session, in order."""
-        return self._messages
+    def seen(self) -> Mapping[str, Seen]:
+        """By session."""
+        return self._seen
 
     def keep(self, rows: ViewRows) -> None:
         """Keep the window of a session. That of a run which goes on from another session is not its own."""
         self.forget(rows.session)
         if rows.base is None:
-            self._messages[rows.session] = rows.messages
-        if len(self._messages) > LIMIT:
-            del self._messages[next(iter(self._messages))]
+            self._seen[rows.session] = Seen(rows.to_seq, rows.messages, rows.taken_back)
+        if len(self._seen) > LIMIT:
+            del self._seen[next(iter(self._seen))]
+
+    def add(self, session: str, written: Sequence[Message]) -> None:
+        """A turn wrote these messages. They are kept where nothing came in between."""
+        seen = self._seen.get(session)
+        if seen is not None:
+            self._seen[session] = joined(seen, written)
 
     def clear(self) -> None:
         """Rows of any session were deleted."""
-        self._messages.clear()
+        self._seen.clear()
 
     def forget(self, session: str) -> None:
         """A session was deleted: rows that come under its name from now on, by an import, are others."""
-        self._messages.pop(session, None)
+        self._seen.pop(session, None)
+
+
+def joined(seen: Seen, written: Sequence[Message]) -> Seen:
+    """`seen` with what was written since, where nothing came in between."""
+    follows = seen.messages and written and written[0].seq == seen.messages[-1].seq + 1
+    return seen._replace(messages=(*seen.messages, *written)) if follows else seen

@@ -56,9 +56,9 @@ class TurnsDoor(Opened):
     async def claim_turn(
         self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False, room: Room = turns.EVERYTHING
     ) -> Claim | None:
-        known = self._windows.messages
+        seen = self._windows.seen
         found = await self._db.write_if(
-            lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first, room, known
+            lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first, room, seen
         )
         if found is not None and found.rows is not None:
             self._windows.keep(found.rows)
@@ -75,13 +75,15 @@ class TurnsDoor(Opened):
 
     async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
         messages = await self._db.write(turns.record, claim, step)
+        self._windows.add(claim.session, messages)
         self._prefixes.add(step.cache)
         return messages
 
     async def finish(self, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float) -> tuple[str, ...]:
         for transport in {reply.address.transport for reply in replies if not reply.instant}:
             self.deliveries[transport].tell()  # before: the delivery's claim joins the commit
-        result, waiting = await self._db.write_joined(turns.finish, claim, outcome, replies, now, self._known)
+        result, messages, waiting = await self._db.write_joined(turns.finish, claim, outcome, replies, now, self._known)
+        self._windows.add(claim.session, messages)
         self._prefixes.add(outcome.step.cache)
         changed = [self.jobs_changed] if any(isinstance(effect, JobEffect) for effect in outcome.effects) else []
         self._notify(*([self.arrivals] if waiting else []), *changed)

@@ -19,6 +19,7 @@ from clew.store import (
     deletions,
     marks,
     model_calls,
+    transcript,
 )
 from clew.store.doors.opened import Opened
 from clew.store.notes import Offer, offers
@@ -70,7 +71,7 @@ class ViewDoor(Opened):
 
     async def let_go(self, session: str, zone: tzinfo) -> None:
         """Let what was deleted leave the prompt of a session, which changes anyway. zone: of the dates in its summary."""
-        await self._db.write_if(lambda db: (compactions.shows_deleted(db, session), None), deletions.let_go, session, zone, self._known)
+        await self._db.write_if(lambda db: (transcript.taken_back(db, session)[1], None), deletions.let_go, session, zone, self._known)
 
     async def reader(self, session: str) -> Reader:
         return await self._db.read(compactions.reader, session)

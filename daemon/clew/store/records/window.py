@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from clew.messages import Message
 
@@ -74,6 +74,17 @@ Ratios = Mapping[tuple[str, str], float]
 """By (provider, model): how many tokens it reports for one of the estimate."""
 
 
+class Seen(NamedTuple):
+    """A window that was read before: the messages behind row `after` that stood there, and how many of its session were taken back."""
+
+    after: int = 0
+    messages: tuple[Message, ...] = ()
+    taken_back: int = 0
+
+
+UNSEEN = Seen()
+
+
 @dataclass(frozen=True, slots=True)
 class ViewRows:
     """All rows that a session's view is computed from.
@@ -81,8 +92,9 @@ class ViewRows:
     compaction: the newest one not undone. messages: the rows behind its `to_seq`, in order. pinned: the pinned messages in front of it.
     failures: compactions that failed in a row. turn_seq: row of the first user message of the turn that runs, None while none does.
     damaged: what could not be read of them, in words. hold_seq: the last row when the newest compaction was undone, 0 where another one
-    came since. deleted: something that was deleted still stands in it. base: the session whose view it goes on from, for a job that runs
-    beside its chat's. refused: (provider, model, hash) of files that models did not take.
+    came since. taken_back: messages of the session that do not stand in it any more. deleted: one that was deleted still does. base: the
+    session whose view it goes on from, for a job that runs beside its chat's. refused: (provider, model, hash) of files that models did
+    not take.
     """
 
     session: str
@@ -95,6 +107,7 @@ class ViewRows:
     turn_seq: int | None = None
     damaged: tuple[str, ...] = ()
     hold_seq: int = 0
+    taken_back: int = 0
     deleted: bool = False
     base: str | None = None
     ratios: Ratios = field(default_factory=dict)
