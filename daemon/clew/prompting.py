@@ -53,6 +53,11 @@ REMEMBERED = 64
 AT_ONCE = 8
 """Prefixes that are looked up at once: what a provider holds of a thread is rarely far from its end."""
 
+NOTHING = Appendix("", (), ())
+
+Words = tuple[str, tuple[str, ...]]
+"""(what the person says in this turn, what they said before it, oldest first)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
@@ -133,17 +138,12 @@ class Prompter:
         state = await noted(self._store, Where(str(claim.address)), state, claim.notes, bounds, free=not warm, now=now)
         limit = limits.recall_limit
         keep = warm and self._settings.recall.placement == "system" and bool(state.recall) and estimate(state.recall) <= limit
-        asking = self._asking(claim, rows, keep, limit, now)
-        try:
-            text = await self._recall.system_appendix(asking)
-        except Exception as error:
-            log.warning("recall.failed", err=f"{type(error).__name__}: {error}")
-            text = Appendix("", (), ())  # whether what stood there may still be shown is not known either
+        words = _words(claim, rows)
+        text = await self._recalled(self._asking(claim, rows, words, keep, limit, now)) if self._settings.recall.enabled else NOTHING
         size = estimate(str(text))  # a plain text: the measure remembers what it is given, and this one carries what was considered
         if size > limit:
             log.warning("recall.failed", err=f"a block of {size} tokens, and {limit} are the most that fit the model's window")
-            text = Appendix("", (), ())
-            size = 0
+            text, size = NOTHING, 0
         shown = text.shown if isinstance(text, Appendix) else ()
         considered = text.considered if isinstance(text, Appendix) else ()
         quoted = {identifier for excerpt in shown for identifier in excerpt.ids}
@@ -151,27 +151,33 @@ class Prompter:
         decided = replace(
             state, recall=str(text), excerpts=excerpts_json(shown), recall_turn=claim.turn, compaction=compaction, last_call=now
         )
-        return Decided(await self._with_documents(claim, asking, decided, warm=warm, limit=limit - size), recalled)
+        return Decided(await self._with_documents(claim, words, decided, warm=warm, limit=limit - size), recalled)
 
-    async def _with_documents(self, claim: Claim, asking: SessionView, state: PromptState, *, warm: bool, limit: int) -> PromptState:
+    async def _recalled(self, asking: SessionView) -> str:
+        try:
+            return await self._recall.system_appendix(asking)
+        except Exception as error:
+            log.warning("recall.failed", err=f"{type(error).__name__}: {error}")
+            return NOTHING  # whether what stood there may still be shown is not known either
+
+    async def _with_documents(self, claim: Claim, words: Words, state: PromptState, *, warm: bool, limit: int) -> PromptState:
         """What of the documents stands behind what was recalled, in at most `limit` tokens."""
         keep = warm and self._settings.recall.placement == "system"
         try:
-            return await self._passages.decide(Asked(Where(str(claim.address)), asking.text, asking.previous, state, keep, limit))
+            return await self._passages.decide(Asked(Where(str(claim.address)), *words, state, keep, limit))
         except Exception as error:
             log.warning("documents.failed", err=f"{type(error).__name__}: {error}")
             return replace(state, documents="", passages="[]")  # whether what stood there may still be shown is not known either
 
-    def _asking(self, claim: Claim, rows: ViewRows, keep: bool, limit: int, now: float) -> SessionView:
-        said = [message for message in rows.messages if message.role == "user"]
-        before = (message.text for message in reversed(said) if message.seq < claim.first_seq and not message.overheard)
+    def _asking(self, claim: Claim, rows: ViewRows, words: Words, keep: bool, limit: int, now: float) -> SessionView:
+        text, previous = words
         return SessionView(
             session=claim.session,
             address=str(claim.address),
             after_seq=rows.to_seq,
-            text="\n".join(message.text for message in said if message.seq >= claim.first_seq),
-            previous=tuple(islice(before, PREVIOUS))[::-1],
-            names=tuple(dict.fromkeys(message.sender_name for message in said if message.sender_name)),
+            text=text,
+            previous=previous,
+            names=tuple(dict.fromkeys(row.sender_name for row in rows.messages if row.role == "user" and row.sender_name)),
             zone=self.zone(claim)[0],
             state=rows.prompt if keep else replace(rows.prompt, recall="", excerpts="[]"),
             keep=keep,
@@ -311,6 +317,12 @@ class Prompter:
 def _held(cached: Mapping[str, CacheEntry]) -> int:
     """Tokens of the longest of these prefixes."""
     return max((entry.tokens for entry in cached.values()), default=0)
+
+
+def _words(claim: Claim, rows: ViewRows) -> Words:
+    newest = [message for message in rows.messages if message.role == "user" and message.seq >= claim.first_seq]
+    before = (row.text for row in reversed(rows.messages) if row.role == "user" and row.seq < claim.first_seq and not row.overheard)
+    return "\n".join(message.text for message in newest), tuple(islice(before, PREVIOUS))[::-1]
 
 
 def _reader(claim: Claim) -> Reader:

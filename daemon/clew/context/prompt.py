@@ -310,9 +310,10 @@ def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str], *, 
     prefix is in `cached` (hashes of unexpired entries), left out if there is none. end: False leaves out M4, where nothing will go on
     from what stands last.
     """
+    ends = {prefix.segment: index for index, prefix in enumerate(chain)}
     wanted = (
-        ("M1", _last(chain, ("base",))),
-        ("M2", _last(chain, ("notes", "summary"))),
+        ("M1", ends.get("base")),
+        ("M2", ends.get("summary", ends.get("notes"))),
         ("M3", next((index for index in _markable(chain) if chain[index].hash in cached), None)),
         ("M4", next(_markable(chain), None) if end else None),
     )
@@ -330,12 +331,6 @@ def mark(request: Request, chain: Sequence[Prefix], cached: Collection[str], *, 
         else:
             system[place] = SystemBlock(system[place].kind, system[place].text, marked=True)
     return Marks(replace(request, system=tuple(system), messages=tuple(changed)), marked)
-
-
-def _last(chain: Sequence[Prefix], segments: tuple[str, ...]) -> int | None:
-    """Where the last of these segments of the system prompt ends."""
-    system = takewhile(lambda index: chain[index].segment != "messages", range(len(chain)))
-    return max((index for index in system if chain[index].segment in segments), default=None)
 
 
 def _markable(chain: Sequence[Prefix]) -> Iterator[int]:

@@ -114,6 +114,7 @@ class Window:
         return min(self.hard_limit, fixed + max(0, self.threshold - fixed) // 4)
 
 
+@lru_cache(maxsize=64)
 def window(model_window: int, max_tokens: int | None = None, trigger: int | None = None) -> Window:
     """The numbers for a model with `model_window` tokens that answers with at most `max_tokens` (None: a quarter, at most 4,096).
 
