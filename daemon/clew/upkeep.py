@@ -28,7 +28,8 @@ SUM_EVERY = 500
 SWEEP_EVERY, UPLOADS_LIVE = 3600.0, 86_400.0
 """Seconds between two looks for files that nobody holds, and for which an upload waits for its message."""
 SLICES = 50
-"""Slices of the search indexes that are cleaned in one look after something was deleted: a few per cent of the writer's time."""
+"""Slices of the search indexes that are cleaned in one look after something was deleted, and of calls that are summed up after an update: a
+few per cent of the writer's time."""
 EXPIRE_EVERY = 3600.0
 """Seconds between two looks for what is older than it may be."""
 AT_ONCE = 2
@@ -107,7 +108,7 @@ class Upkeep:
             log.info("approval.answered", answer="no", how=each.how, turn=each.turn)
         if counts["cache_expired"]:
             await self._store.expire_cache(self._time.wall())
-        if counts["calls_unsummed"] >= SUM_EVERY:
+        for _ in range(min(counts["calls_unsummed"] // SUM_EVERY, SLICES)):
             await self._store.spending.roll(SUM_EVERY)
         if counts["messages"] >= self._lanes_from:
             more = await self._store.make_lanes()

@@ -16,7 +16,7 @@ from clew.tools import ToolContext
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault
-from tests.integration.engine import PEOPLE, Clock, World, calling, engine, exchanges, spoken, tool, words_of
+from tests.integration.engine import PEOPLE, Clock, World, calling, engine, exchanges, plugged, spoken, tool, words_of
 from tests.integration.test_engine_jobs import fire, history
 from tests.integration.test_engine_schedule import DAY, EIGHT, HOUR, daily, job, schedule
 
@@ -228,6 +228,21 @@ async def test_without_a_budget_nothing_is_reserved_and_no_commit_is_added(tmp_p
                 assert world.store.commits - before == 3 + number
 
 
+async def test_sums_are_made_behind_the_talk_and_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clew import upkeep
+
+    monkeypatch.setattr(upkeep, "SUM_EVERY", 2)
+    async with engine(tmp_path, lambda body: say("yes"), clock=Clock(), tok=estimate) as world, world.running():
+        for number in range(5):
+            await world.desk.ask(f"hello {number}")
+        await world.idle()
+        before = await today(world)
+        assert before.calls == 5
+        await world.service.upkeep.look()
+        assert (await world.store.counts(0.0))["calls_unsummed"] < 2
+        assert await today(world) == before
+
+
 # Compactions ------------------------------------------------------------------------------------------------------
 
 
@@ -372,6 +387,37 @@ async def test_another_model_that_answers_is_named(tmp_path: Path) -> None:  # P
             assert "tokens that it could: model changed" in await world.desk.ask("/cost")
             await world.desk.ask("and back")
             assert (await world.desk.ask("/cost")).splitlines()[1].endswith("tokens that it could"), "its own cache is still there"
+
+
+async def test_each_part_that_changes_is_named(tmp_path: Path) -> None:  # P29, P30, BO-029, BO-030
+    async def nothing(context: ToolContext, note: str) -> str:
+        return ""
+
+    async def why(world: World) -> str:
+        await world.idle()
+        line = (await world.desk.ask("/cost")).splitlines()[1]
+        return line.partition("tokens that it could")[2].removeprefix(": ")
+
+    clock = Clock()
+    async with engine(tmp_path, lambda body: say("yes"), provider="anthropic", clock=clock, tok=estimate) as world:
+        world.model.clock = clock
+        async with world.running():
+            await world.desk.ask("the boat lies at berth 14 in the harbour of Laboe")
+            await world.desk.ask("/new")
+            await world.desk.ask("good morning")
+            await world.desk.ask("which berth in the harbour has the boat?")
+            assert await why(world) == "recall changed"
+            await world.desk.ask("thank you")
+            assert await why(world) == "", "it stays as it is"
+            await world.desk.ask("/memory set style short answers")
+            await world.desk.ask("go on")
+            assert await why(world) == "notes changed"
+        with plugged("clew.tools", "another", tool("another", nothing)):
+            async with world.running():
+                await world.desk.ask("what can you do now?")
+                assert await why(world) == "tool list changed"
+                await world.desk.ask("and again?")
+                assert await why(world) == ""
 
 
 async def test_a_cache_read_that_fell_short_is_explained(tmp_path: Path) -> None:  # P28, P30, BO-028
