@@ -469,6 +469,29 @@ async def test_the_role_of_everybody_is_enforced_for_commands_and_schedules(tmp_
 
 
 @pytest.mark.asyncio
+async def test_whoever_was_let_in_and_is_named_in_the_config_later_goes_on_as_before(tmp_path: Path) -> None:  # P5, P33
+    async with engine(tmp_path) as world:
+        owned(world)
+        async with world.running():
+            await world.desk.ask("/access approve desk:dora as Dora")
+            await world.desk.ask("the cat is called Quixote", "dora")
+            await world.desk.ask("/memory set style short", "dora")
+            await world.desk.ask("/jobs add every 6h What is new?", "dora")
+            await world.desk.ask(await linking(world, "dora"), "dora2")
+            session = await world.session("dora")
+        named = {**OWNED, "dorothy": Person(role="member", identities=("desk:dora",))}
+        world.config = world.config.model_copy(update={"people": named})
+        async with world.running():
+            assert "style: short" in await world.desk.ask("/memory", "dora")
+            await world.desk.ask("and the dog?", "dora")
+            assert await world.session("dora") == session
+            assert {each.id for each in await world.store.people()} == {"ada", "bob", "eve", "dorothy"}
+            dorothy = await world.store.known("dorothy")
+            assert {each.identity: each.origin for each in dorothy.identities} == {"desk:dora": "config", "desk:dora2": "linked"}
+            assert [job.person for job in await world.store.jobs()] == ["dorothy"]
+
+
+@pytest.mark.asyncio
 async def test_an_account_merged_by_the_owner_brings_its_chats_and_jobs(tmp_path: Path) -> None:  # P33
     async with engine(tmp_path) as world:
         owned(world)

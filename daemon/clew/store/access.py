@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from clew.clock import new_id
 from clew.errors import NotFound, UsageError
-from clew.store import AccessEffect, AccessRequest, Changed, Given, Identity, Known, Person, PersonRole, approvals, outbox, people, spending
-from clew.store.notes import scopes
+from clew.store import AccessEffect, AccessRequest, Changed, Given, Identity, Known, Person, PersonRole, approvals, merging, outbox, people
 
 REQUEST_DAYS = 7
 """Days after which a request that nobody answered is forgotten: its code lets nobody in, and its place is free for another."""
@@ -302,20 +301,12 @@ def link(db: sqlite3.Connection, person: str, identity: str, now: float) -> None
     """Let an account be somebody's. Its direct chats that are nobody's, or of whoever was let in by it, are theirs too."""
     former = _at(db, identity)
     if former is not None:
-        for table in ("chats", "jobs", "inbox"):
-            db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (person, former.id))
-        db.execute("UPDATE OR IGNORE chat_members SET person = ? WHERE person = ?", (person, former.id))
-        db.execute("UPDATE identities SET person = ? WHERE person = ?", (person, former.id))
-        scopes.hand_over(db, former.id, person)
-        spending.hand_over(db, former.id, person)
-        db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (former.id, former.id))
+        merging.merge(db, former.id, person)
     db.execute(
         "INSERT INTO identities (identity, person, origin, created) VALUES (?, ?, 'linked', ?)"
         " ON CONFLICT (identity) DO UPDATE SET person = excluded.person, origin = excluded.origin",
         (identity, person, now),
     )
-    if former is not None:
-        db.execute("DELETE FROM people WHERE id = ?", (former.id,))
     db.execute(f"UPDATE chats SET person = ? WHERE direct = 1 AND person IS NULL AND {_BASE} = ?", (person, identity))
     _answered(db, identity, "approved", now)
 

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from clew.store import AccessEffect, AccessRequest, Changed, Job, Known, Person, Reply, access, jobs, links, outbox, people
+from clew.store import AccessEffect, AccessRequest, Changed, Job, Known, Person, Reply, access, jobs, links, merging, outbox, people
 from clew.store.documents import verbs as documents
 from clew.store.doors.opened import Opened
 from clew.store.notes import scopes as note_scopes
@@ -29,7 +29,10 @@ class PeopleDoor(Opened):
 
         def all_of_it(db: sqlite3.Connection) -> None:
             before = note_scopes.machines_owner(db)
+            same = merging.claimed(db, configured.values())
             people.sync(db, configured, local, now)
+            for former, person in same:
+                merging.merge(db, former, person)
             note_scopes.hand_over(db, before, owner.id if owner else None)
             documents.hand_over(db, before, owner.id if owner else None)
             jobs.sync(db, entries, now)

@@ -1,0 +1,31 @@
+"""Two people who are one: somebody who was let in by an account that is somebody else's now, by the owner's word or the config's."""
+
+import sqlite3
+from collections.abc import Iterable
+
+from clew.store import Person, spending
+from clew.store.documents import verbs as documents
+from clew.store.notes import scopes
+
+
+def merge(db: sqlite3.Connection, former: str, person: str) -> None:
+    """All that is `former`'s is `person`'s: chats, jobs, accounts, what waits, notes where `person` has none. Yeses for good end."""
+    for table in ("chats", "jobs", "inbox", "identities"):
+        db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (person, former))
+    db.execute("UPDATE OR IGNORE chat_members SET person = ? WHERE person = ?", (person, former))
+    db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (former, former))
+    scopes.hand_over(db, former, person)
+    documents.hand_over(db, former, person)
+    spending.hand_over(db, former, person)
+    db.execute("DELETE FROM people WHERE id = ?", (former,))
+
+
+def claimed(db: sqlite3.Connection, people: Iterable[Person]) -> list[tuple[str, str]]:
+    """(who was let in by an account, whose it is by the config), of those who are not the same yet."""
+    found = []
+    for person in people:
+        for identity in person.identities:
+            row = db.execute("SELECT 1 FROM people WHERE id = ? AND origin = 'paired'", (identity,)).fetchone()
+            if row is not None and identity != person.id:
+                found.append((identity, person.id))
+    return found
