@@ -20,6 +20,8 @@ from clew.store import Compaction, ModelCall, ViewRows
 EXTRACT = "extract"
 """Stands for the model and the prompt where a summary was made without either."""
 
+NOTHING = "There is nothing to compact yet."
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -202,29 +204,28 @@ def entry_line(change: Mapping[str, Any], most: int) -> str:
 
 def preview_words(demoted: int, kept: int, tokens_before: int, tokens_after: int, call_tokens: Sequence[int], cost: float | None) -> str:
     """What a compaction would do: the fields of a `Preview`."""
-    lines = [
-        f"{demoted} messages would become a summary, {kept} would stay as they are.",
-        f"The window would hold about {tokens_after:,} tokens instead of {tokens_before:,}.",
-        f"The call would read about {call_tokens[0]:,} tokens and write at most {call_tokens[1]:,}.",
-        *([f"The call would cost about ${cost:.4f}."] if cost is not None else []),
-    ]
-    return "\n".join(lines)
+    if not demoted:
+        return NOTHING
+    price = f", for about ${cost:.4f}" if cost is not None else ""
+    return (
+        f"{_messages(demoted)} would go into the summary and {kept} stay: about {tokens_before:,} tokens now, at most {tokens_after:,}"
+        f" then. The call reads about {call_tokens[0]:,} tokens and writes at most {call_tokens[1]:,}{price}."
+    )
 
 
 def outcome_words(state: str, messages: int, covered: int, error: str, note: str = "") -> str:
     """What a compaction that somebody asked for came to: the fields of an `Outcome`."""
-    if state == "nothing":
-        return "There is nothing to compact: only the newest messages are in the window, and they stay as they are."
     if state == "done":
-        without = f" It was done without a model. {note}" if note else ""
-        return f"{_messages(covered)} became a summary; the window holds {_messages(messages)} now.{without}"
-    return f"the session was not compacted ({state}): {error or 'another compaction was faster'}"
+        said = f"Compacted: {_messages(covered)} went into the summary, the window has {messages} now. Nothing was deleted."
+        return f"{said} It was done without a model. {note}" if note else said
+    said_of = {"nothing": NOTHING, "lost": "Another compaction was first; everything is in order."}
+    return said_of.get(state, f"Compacting did not work: {error}. The conversation is as it was.")
 
 
-def undone_words(identifier: str, kind: str, covered: int) -> str:
-    """What came back when a compaction was undone."""
-    back = f"{_messages(covered)} came back from the summary" if kind == "summary" else "what it shortened is whole"
-    return f"compaction {identifier} is undone: {back}"
+def undone_words(kind: str, covered: int, shortened: int) -> str:
+    """What came back when a compaction was undone. shortened: results that it had shortened."""
+    back = _messages(covered) if kind == "summary" else f"{shortened} result{'' if shortened == 1 else 's'}"
+    return f"Undone: {back} {'is' if back[:2] == '1 ' else 'are'} in my view again as they were."
 
 
 def _messages(count: int) -> str:

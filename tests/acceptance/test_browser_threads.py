@@ -68,7 +68,7 @@ async def test_a_thread_is_found_read_searched_compacted_and_undone(clew: Clew, 
     await expect(page.locator("#m3")).to_contain_text("pinned")
     await page.get_by_role("link", name="Compactions (0)").click()
     await page.get_by_role("link", name="Compact now…").click()
-    await expect(page.get_by_text("10 messages would become a summary")).to_be_visible()
+    await expect(page.get_by_text("10 messages would go into the summary")).to_be_visible()
     await page.get_by_label("What the summary must keep").fill("the valves")
     await page.get_by_role("button", name="Compact now").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Compaction 1")

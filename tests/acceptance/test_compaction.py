@@ -69,8 +69,8 @@ async def test_a_quiet_thread_is_compacted_once_and_the_person_has_the_last_word
 
 
 async def _redone(config: Path, daemon: Daemon, session: str) -> None:
-    assert "became a summary" in await clew(config, "session", "compact", session)
-    assert "became a summary" in await clew(config, "session", "redo", session, "--focus", "the peas")
+    assert "went into the summary" in await clew(config, "session", "compact", session)
+    assert "went into the summary" in await clew(config, "session", "redo", session, "--focus", "the peas")
     assert "compaction 3 of 3" in await clew(config, "session", "compactions", session, "3")
     assert await clew(config, "session", "verify", session) == f"{session}: ok\n"
     status, metrics = await daemon.page("/metrics")

@@ -227,9 +227,11 @@ def test_an_export_comes_back_equal(clew: Command, tmp_path: Path) -> None:  # P
 
 def test_compact_now_and_look_at_what_became_of_it(clew: Command) -> None:  # P4, P6, P24
     session = clew.talk("one", "two", "three")
-    assert "4 messages would become a summary, 2 would stay" in clew.ok("session", "compact", session, "--preview")
+    assert "4 messages would go into the summary and 2 stay" in clew.ok("session", "compact", session, "--preview")
     assert "never compacted" in clew("session", "compactions", session)[2]
-    assert "4 messages became a summary; the window holds 3 messages now" in clew.ok("session", "compact", session, "--focus", "numbers")
+    assert "Compacted: 4 messages went into the summary, the window has 3 now." in clew.ok(
+        "session", "compact", session, "--focus", "numbers"
+    )
     assert "nothing to compact" in clew.ok("session", "compact", session)
     (done,) = json.loads(clew.ok("session", "compactions", session, "--json"))
     assert (done["number"], done["to_seq"], done["trigger"]) == (1, 4, "command")
@@ -258,7 +260,7 @@ def test_a_compaction_is_examined_undone_and_written_anew(clew: Command) -> None
     assert json.loads(clew.ok("session", "compactions", session, "1", "--diff", "--json"))["diff"][0] == "--- compaction (none)"
     listed = clew.ok("session", "compactions", session)
     assert (listed.count("command"), "undone" in listed) == (2, False)
-    assert "4 messages became a summary" in clew.ok("session", "redo", session, "--focus", "Fridays")
+    assert "Compacted: 4 messages went into the summary" in clew.ok("session", "redo", session, "--focus", "Fridays")
     assert [each["undone_at"] is None for each in json.loads(clew.ok("session", "compactions", session, "--json"))] == [True, False, True]
     clew.ok("session", "redo", session, "--instructions", "Keep the hosts.\nNothing else.")
     assert clew.ok("session", "compactions", session, "--diff").startswith(

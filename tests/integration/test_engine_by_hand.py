@@ -215,7 +215,7 @@ async def test_a_shortening_is_undone_like_any_other(tmp_path: Path) -> None:  #
         assert long not in json.dumps(spoken(world.replies[-1]))
         dropped = await world.desk.ask("/dropped")
         assert f"- look, {len(long):,} characters ({row.id})" in dropped
-        assert (await world.desk.ask("/undo compaction")).startswith("Undone: 1 results are in my view again")
+        assert (await world.desk.ask("/undo compaction")).startswith("Undone: 1 result is in my view again")
         await world.desk.ask("go on")
         assert long in json.dumps(spoken(world.replies[-1]))
 

@@ -173,7 +173,7 @@ async def undo_compaction(session: str, path: Path | None, as_json: bool) -> Non
     if as_json:
         print_json(answer)
         return
-    click.echo(undone_words(answer["id"], answer["kind"], answer["covered"]))
+    click.echo(undone_words(answer["kind"], answer["covered"], len(json.loads(answer["report"]).get("rows", ()))))
 
 
 @click.command()

@@ -1,8 +1,10 @@
 """What the window holds: compacting it, what that dropped, taking it back, and what stays word for word."""
 
+from dataclasses import asdict
+
 from clew import contents
 from clew.commands.command import LONGEST_LINE, QUOTED, Answer, Rooms, some
-from clew.compacted import entry_line, short, told
+from clew.compacted import entry_line, outcome_words, preview_words, short, told, undone_words
 from clew.compactor import Outcome
 from clew.messages import Message
 from clew.store import Claim
@@ -13,24 +15,11 @@ async def compact(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     if unknown := next((word for word in words if word.startswith("--") and word != "--preview"), None):
         return Answer(f"/compact has no option {unknown[:40]}; it has --preview. Nothing was compacted.")
     if "--preview" in words:
-        plan = await rooms.compactor.preview(claim.session)
-        if not plan.demoted:
-            return Answer("There is nothing to compact yet.")
-        return Answer(
-            f"{plan.demoted} messages would go into the summary and {plan.kept} stay: about {plan.tokens_before:,} tokens now,"
-            f" at most {plan.tokens_after:,} then. The call reads about {plan.call_tokens[0]:,} tokens and writes at most"
-            f" {plan.call_tokens[1]:,}" + (f", for about ${plan.cost:.4f}." if plan.cost is not None else ".")
-        )
+        return Answer(preview_words(**asdict(await rooms.compactor.preview(claim.session))))
     outcome = await _compacted_before(rooms, claim) or await rooms.compactor.compact(
         claim.session, "command", rest or None, payer=claim.person.id if claim.person else "", stop=rooms.stop
     )
-    said = {
-        "done": f"Compacted: {outcome.covered} messages went into the summary, the window has {outcome.messages} now. Nothing was deleted."
-        + (f" It was done without a model. {outcome.note}" if outcome.note else ""),
-        "nothing": "There is nothing to compact yet.",
-        "lost": "Another compaction was first; everything is in order.",
-    }
-    return Answer(said.get(outcome.state, f"Compacting did not work: {outcome.error}. The conversation is as it was."))
+    return Answer(outcome_words(**asdict(outcome)))
 
 
 async def context(rooms: Rooms, claim: Claim, rest: str) -> Answer:
@@ -78,8 +67,8 @@ async def undo(rooms: Rooms, claim: Claim, rest: str) -> Answer:
     if rest.lower() == "compaction":
         undone = await rooms.threads.undo_compaction(claim.session)
         done = undone.compaction
-        back = f"{done.covered} messages are" if done.kind == "summary" else f"{len(told(done).rows)} results are"
-        text = f"Undone: {back} in my view again as they were. `clew session redo` compacts them with other words about what to keep."
+        back = undone_words(done.kind, done.covered, len(told(done).rows))
+        text = f"{back} `clew session redo` compacts them with other words about what to keep."
         return Answer(text, effects=(undone.effect,))
     if rest:
         return Answer("/undo takes the last exchange back, /undo compaction the newest compaction.")

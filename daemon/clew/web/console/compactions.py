@@ -115,7 +115,7 @@ class Compactions:
     async def preview(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         row = await self._store.find_session(checked(SessionForm, request.query).id)
         plan = await self._frame.service.compactor.preview(row.id)
-        words = preview_words(**asdict(plan)) if plan.demoted else outcome_words("nothing", 0, 0, "")
+        words = preview_words(**asdict(plan))
         return await self._frame.drawn(request, "compact.html", row=row, plan=plan, words=words)
 
     async def compact(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -132,7 +132,7 @@ class Compactions:
     async def _made(self, session: str, outcome: Outcome) -> web.StreamResponse:
         """To the compaction that was made. Raises Problem where none was."""
         if outcome.state != "done":
-            raise Problem(409, outcome_words(**asdict(outcome)), "The thread is as it was.")
+            raise Problem(409, outcome_words(**asdict(outcome)))
         (newest, *_), _ = await self._store.compaction_page(session, 1, 0)
         return redirect(link(COMPACTION, id=session, number=newest.number))
 
