@@ -75,6 +75,7 @@ def test_messages_that_changed_are_told_from_a_cache_that_was_dropped() -> None:
     read_less = replace(AFTER, usage=Usage(5000, 50, 4000, 0))
     assert short(replace(read_less, held=4000), BEFORE) == "messages changed"
     assert short(replace(read_less, held=9000), BEFORE) == "the provider dropped it"
+    assert short(replace(AFTER, usage=Usage(401, 50, 8999, 0)), BEFORE) == "the provider dropped it", "it is known to the token"
 
 
 def test_a_prompt_too_short_to_be_cached_is_no_miss() -> None:

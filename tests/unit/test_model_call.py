@@ -240,6 +240,7 @@ async def test_what_was_marked_is_recorded_as_cached_until_its_lifetime_ends() -
     tokens = [entry.tokens for entry in bench.spent.cache]
     assert len(bench.spent.cache) == 3
     assert tokens == sorted(set(tokens))
+    assert tokens[-1] == READ.cache_read + READ.cache_write, "as the provider counts them"
     assert {(entry.provider, entry.model, entry.ttl, entry.expires) for entry in bench.spent.cache} == {("p", "m", 3600.0, NOW + 3600.0)}
     assert bench.spent.calls[0].marks == ("M1", "M3", "M4")
 
