@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import stat
 import sys
 from collections.abc import AsyncIterator
@@ -134,6 +135,18 @@ async def test_who_leaves_in_the_middle_leaves_nothing(tmp_path: Path, end: str,
         await screen.answer("Names or numbers", "webhook")
         await screen.answer("The secret that signs", "", end=end)
         assert await screen.ended() == code
+        assert "Traceback" not in screen.text
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+async def test_a_terminal_that_is_closed_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    async with terminal(tmp_path, "init", "--provider", "none") as screen:
+        await screen.answer("Your name here", "ada")
+        await screen.answer("Your time zone", "", end="")
+        assert len(os.listdir(tmp_path)) == 1
+        screen.process.send_signal(number)
+        assert await screen.ended() == 130
         assert "Traceback" not in screen.text
     assert os.listdir(tmp_path) == []
 

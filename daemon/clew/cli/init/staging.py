@@ -3,16 +3,19 @@
 import errno
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from clew.cli.init.draft import Draft, rendered
 from clew.cli.options import settings
 from clew.config import Config
 from clew.errors import ClewError, ConfigError
 
+ENDS = (signal.SIGHUP, signal.SIGTERM)
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 """What disks say that have no hard links."""
 
@@ -112,7 +115,15 @@ def staging(target: Path) -> Iterator[Staging]:
         folder = tempfile.mkdtemp(prefix=".clew-init-", dir=near)
     except OSError as error:
         raise ClewError(f"{near}: nothing can be written there ({error.strerror}).", hint="Name another place with --config.") from None
+    before = {number: signal.signal(number, _interrupt) for number in ENDS}
     try:
         yield Staging(target, Path(folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """A terminal that is closed, or a polite kill, ends it like Ctrl-C: with nothing left."""
+    raise KeyboardInterrupt
