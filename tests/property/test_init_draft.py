@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clew.cli.init.draft import Draft, Secret, Section, rendered, typed, written
@@ -45,6 +45,7 @@ def test_a_value_is_read_back_as_it_was(value: object) -> None:
     assert expanded(plain(root.items["v"])) == value
 
 
+@example(owner="Ada ${HOME}", username="${HOME} and $${HOME}", password="${HOME}")
 @given(owner=TEXT.filter(lambda text: text.strip() and ":" not in text), username=TEXT.filter(bool), password=TEXT.filter(bool))
 def test_any_answer_makes_a_config_that_loads(owner: str, username: str, password: str) -> None:
     section = Section("mqtt", "mqtt", {"username": username, "password": Secret(password)}, {"username": "its account"})

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from clew.cli.doctor import folders
 from clew.cli.doctor.findings import Bounded, Finding
 from clew.cli.doctor.findings import examined as looked_at
+from clew.cli.options import settings
 from clew.config import Config
 from clew.data_dir import locked
 from clew.store import backups
@@ -156,6 +158,16 @@ def test_doctor_takes_a_socket_away_that_nobody_listens_on(capsys: pytest.Captur
     assert (data / "clew.sock").exists()
     assert examined(capsys, config, "--fix")[1]["leftovers"]["level"] == "ok"
     assert not (data / "clew.sock").exists()
+
+
+def test_doctor_leaves_a_socket_that_somebody_listens_on(capsys: pytest.CaptureFixture[str], config: Path) -> None:
+    data = config.parent / "data"
+    data.mkdir(mode=0o700)
+    with closing(socket.socket(socket.AF_UNIX)) as listener:
+        listener.bind(str(data / "clew.sock"))
+        listener.listen()
+        found = asyncio.run(folders.leftovers(settings(config)))
+        assert [(each.level, each.text) for each in found] == [("ok", "none")]
 
 
 def test_doctor_leaves_the_socket_of_a_process_that_holds_the_folder(capsys: pytest.CaptureFixture[str], config: Path) -> None:

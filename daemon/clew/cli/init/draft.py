@@ -102,7 +102,7 @@ def rendered(draft: Draft, files: Mapping[str, str]) -> str:
     text += '  # system_prompt: ""                  # who clew is to be; empty: the built-in one\n'
     if draft.owner:
         known = written(draft.identities) if draft.identities else f"[]{OWN}"
-        text += f"\npeople:\n  {written(draft.owner)}:\n    role: owner\n    identities: {known}\n"
+        text += f"\npeople:\n  {name_of(draft.owner)}:\n    role: owner\n    identities: {known}\n"
     text += "\ntransports:\n" + "".join(_section(each, files) for each in draft.transports) if draft.transports else NO_TRANSPORT
     return text + BELOW
 
@@ -131,13 +131,18 @@ def _value(value: Value, file: str) -> str:
 def written(value: Value) -> str:
     """A plain value on one line of YAML, so that the config's reader gives the same value back."""
     if isinstance(value, str):
-        bare = re.fullmatch(r"[A-Za-z][A-Za-z0-9_./-]*", value) and plain(value) == value
-        return value if bare else json.dumps(value.replace("${", "$${"), ensure_ascii=False)
+        return name_of(value.replace("${", "$${"))
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{written(key)}: {written(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{name_of(name)}: {written(item)}" for name, item in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(written, value))}]"
     return json.dumps(value)
+
+
+def name_of(text: str) -> str:
+    """A key on one line of YAML: nothing is expanded in it."""
+    bare = re.fullmatch(r"[A-Za-z][A-Za-z0-9_./-]*", text) and plain(text) == text
+    return text if bare else json.dumps(text, ensure_ascii=False)
 
 
 def typed(model: type[BaseModel], key: str, answer: str) -> Value:
