@@ -1,11 +1,12 @@
 """The JSON API: what operators' commands and scripts ask of a running daemon."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import structlog
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from clew import contents
@@ -183,8 +184,13 @@ class Api:
         )
 
     def mount(self, app: web.Application) -> None:
-        for endpoint in self.endpoints:
-            app.router.add_route(endpoint.method, BASE + endpoint.path, self._handler(endpoint))
+        # Paths without variables come first, and are nobody's id for the methods that they do not have.
+        for path in sorted(dict.fromkeys(endpoint.path for endpoint in self.endpoints), key=lambda each: "{" in each):
+            here = [endpoint for endpoint in self.endpoints if endpoint.path == path]
+            for endpoint in here:
+                app.router.add_route(endpoint.method, BASE + path, self._handler(endpoint))
+            if "{" not in path:
+                app.router.add_route("*", BASE + path, _other_method([endpoint.method for endpoint in here]))
         app.router.add_get(BASE + "/openapi.json", self._openapi)
 
     async def _openapi(self, request: web.Request) -> web.Response:
@@ -193,7 +199,7 @@ class Api:
     def _handler(self, endpoint: Endpoint) -> Any:
         async def handle(request: web.Request) -> web.Response:
             caller = self._door.known(request) if endpoint.everybody else self._door.owner(request)
-            if request.method == "POST" and request.content_type != "application/json" and not by_socket(request):
+            if (request.method == "POST" or endpoint.body) and request.content_type != "application/json" and not by_socket(request):
                 raise Problem(400, "The body's type must be application/json.", "Send `Content-Type: application/json`.")
             query = checked(endpoint.query, request.query) if endpoint.query else None
             body = checked(endpoint.body, await read_object(request, endpoint.body_bytes)) if endpoint.body else None
@@ -334,6 +340,15 @@ class Api:
         session = await self._service.attach(address, str(address), wanted, call.body.title)
         newest = await self._store.history(str(address), 0, 1, newest=True)
         return {"session": session, "address": str(address), "after": newest[-1].seq if newest else 0}
+
+
+def _other_method(methods: Sequence[str]) -> Handler:
+    """Refuses what is none of `methods`."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        raise web.HTTPMethodNotAllowed(request.method, methods)
+
+    return handle
 
 
 def _pinned(pinned: Pinned) -> dict[str, Any]:

@@ -102,7 +102,8 @@ def _guard(door: Door) -> Middleware:
         except web.HTTPException as error:
             if error.status < 400:
                 raise
-            return Problem(error.status, error.reason).response()
+            allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+            return Problem(error.status, error.reason, headers=allowed).response()
         except Exception as error:
             log.exception("web.failed", path=request.path, err=repr(error))
             return Problem(500, "Something went wrong inside clew.", "The daemon's log says more.").response()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
+from pydantic.json_schema import JsonSchemaMode
 
 import clew
 from clew.web.auth import Caller
@@ -61,8 +62,10 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
                 "default": {"description": "Not done", "content": failure},
             },
         }
-        if each.body:
-            operation["requestBody"] = {"content": _content(each.body, schemas)}
+        if each.body or each.method == "POST":
+            # Without a body of this type a POST is refused: so no page of another site can send one.
+            content = _content(each.body, schemas, "validation") if each.body else {"application/json": {"schema": {}}}
+            operation["requestBody"] = {"required": True, "content": content}
         paths.setdefault(BASE + each.path, {})[each.method.lower()] = operation
     return {
         "openapi": "3.1.0",
@@ -73,8 +76,8 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     }
 
 
-def _content(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    schema = TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}", mode="serialization")
+def _content(kind: Any, schemas: dict[str, Any], mode: JsonSchemaMode = "serialization") -> dict[str, Any]:
+    schema = TypeAdapter(kind).json_schema(ref_template="#/components/schemas/{model}", mode=mode)
     schemas.update(schema.pop("$defs", {}))
     return {"application/json": {"schema": schema}}
 

@@ -14,7 +14,7 @@ class EraseBody(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    wait: Annotated[float, Field(ge=0, le=240)] = 0
+    wait: Annotated[float, Field(ge=0, le=240, strict=True)] = 0
 
 
 class Belongings(BaseModel):

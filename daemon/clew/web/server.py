@@ -20,6 +20,8 @@ SOCKET_PATH_BYTES = 107
 """What Linux allows for the path of a socket."""
 GOODBYE_S = 5.0
 """Requests that still run at the end get this long."""
+LINE_BYTES = 128 * 1024
+"""The longest first line of a request: what is searched for stands in it, in up to twelve bytes a character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class Listening:
 async def serve(service: Service, *, tcp: bool = True) -> AsyncIterator[Listening]:
     """Listen while the block runs; without `tcp` on the socket only. Raises ClewError where that cannot be."""
     config = service.config
-    runner = web.AppRunner(build(service), access_log=None, shutdown_timeout=GOODBYE_S, handle_signals=False)
+    runner = web.AppRunner(build(service), access_log=None, shutdown_timeout=GOODBYE_S, handle_signals=False, max_line_size=LINE_BYTES)
     await runner.setup()
     path = config.data_dir.expanduser() / SOCKET
     try:
