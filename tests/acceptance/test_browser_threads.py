@@ -52,8 +52,10 @@ async def test_a_thread_is_found_read_searched_compacted_and_undone(clew: Clew, 
     await expect(page.locator(".transcript .said")).to_have_count(PAGE)
     await page.evaluate("window.stayed = true")
     for shown in (2 * PAGE, ROWS):
-        await page.get_by_role("link", name="Earlier messages").click()
+        await page.get_by_role("link", name="Earlier messages").press("Enter")
         await expect(page.locator(".transcript .said")).to_have_count(shown)
+        if shown < ROWS:
+            await expect(page.get_by_role("link", name="Earlier messages")).to_be_focused()
     assert await rows(page) == list(range(1, ROWS + 1))
     await expect(page.get_by_role("link", name="Earlier messages")).to_have_count(0)
     assert await page.evaluate("window.stayed")
@@ -82,6 +84,23 @@ async def test_a_thread_is_found_read_searched_compacted_and_undone(clew: Clew, 
     await page.locator(".hits a").first.click()
     await expect(page.locator(".said:target")).to_have_count(1)
     assert complaints == []
+    await page.close()
+
+
+@pytest.mark.asyncio
+async def test_the_overview_renews_itself_and_leaves_the_focus_where_it_is(clew: Clew, browser: Browser) -> None:
+    page = await browser.new_page(viewport={"width": 1280, "height": 800})
+    await page.clock.install()
+    await page.goto(f"{clew.url}/console")
+    links = page.locator("#now a")
+    assert await links.evaluate_all("all => all.filter(each => !each.id).length") == 0
+    await links.first.focus()
+    await page.evaluate("document.getElementById('now').dataset.old = 'yes'")
+    clew.service.host("web").report(False, "the line is cut")
+    await page.clock.fast_forward(11_000)
+    await expect(page.get_by_text("web: the line is cut")).to_be_visible()
+    assert await page.locator("#now").get_attribute("data-old") is None
+    await expect(links.first).to_be_focused()
     await page.close()
 
 

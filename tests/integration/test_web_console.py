@@ -342,7 +342,7 @@ async def test_the_overview_names_what_failed_and_leads_there(tmp_path: Path) ->
             await store.settle(delivery, Settlement("dead", reason=f"refused {HOSTILE}"), 3.0)
             _, page = await seen(clew, "/console", headers=login)
             errors = page[page.index('aria-labelledby="errors"') : page.index('aria-labelledby="index"')]
-            kinds = re.findall(r'<a href="/console[^"]+">(Compaction|Job|Reply|Turn)</a>', errors)
+            kinds = re.findall(r'<a id="[^"]+" href="/console[^"]+">(Compaction|Job|Reply|Turn)</a>', errors)
             assert sorted(set(kinds)) == ["Compaction", "Job", "Reply", "Turn"]
             assert kinds[-1] == "Reply"
             assert "<img" not in errors

@@ -87,7 +87,7 @@ async def test_a_transcript_is_read_from_end_to_end_both_ways(clew: Clew) -> Non
         back = numbers(page) + back
     assert back == list(range(1, total + 1))
     forth = numbers(page)
-    while after := re.search(r'<a class="quiet" href="([^"]+after=\d+)"', page):
+    while after := re.search(r'<a id="to-later" class="quiet" href="([^"]+after=\d+)"', page):
         page = await seen(clew, unescape(after[1]))
         forth += numbers(page)
     assert forth == back
