@@ -69,10 +69,10 @@ def decider(unknown: Unknown, limits: Limits, code: Callable[[], str]) -> Callab
     def decide(item: Inbound, sender: Sender) -> Verdict:
         if item.kind == "reaction":
             return _reaction(item, sender)
-        if item.kind != "message":
-            return _aside(item, sender, unknown, limits)
         if sender.offer is not None:
             return _offered(item, sender, sender.offer, unknown)
+        if item.kind != "message":
+            return _aside(item, sender, unknown, limits)
         if sender.person is None and (unknown != "allow" or sender.request == "denied"):
             return _stranger(sender, unknown, code)
         if sender.loop and first_word(item.text) not in CONTROL:

@@ -66,7 +66,7 @@ async def test_the_owner_is_told_once_and_lets_in_from_their_chat(tmp_path: Path
             assert code not in str(logs)
             await world.desk.until(lambda: said(world, "mallory")[-1] == "I know you now. Write to me.")
             assert "thank you" in await world.desk.ask("thank you", "mallory")
-            assert "Carol (desk:mallory), guest: desk:mallory" in await world.desk.ask("/access people")
+            assert "Carol (desk:mallory), guest: desk:mallory; wrote last: 20" in await world.desk.ask("/access people")
 
 
 @pytest.mark.asyncio
@@ -360,6 +360,11 @@ async def test_a_code_where_others_read_it_is_void(tmp_path: Path) -> None:  # P
             code = await linking(world)
             assert "It is void now" in await world.desk.ask(code, "team", sender="eve", direct=False)
             (receipt,) = await world.desk.accept(world.desk.message(f"/link {code}", "mallory"))
+            assert receipt.status == "refused"
+            code = await linking(world)
+            await world.desk.accept(world.desk.message(code, "team", sender="eve", direct=False, kind="context"))
+            await world.desk.until(lambda: said(world, "team")[-1].startswith("That code stood where others read it"))
+            (receipt,) = await world.desk.accept(world.desk.message(code, "mallory"))
             assert receipt.status == "refused"
             assert not [each for each in await world.store.people() if len(each.identities) > 1 and each.id != "ada"]
 

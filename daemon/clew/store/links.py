@@ -49,7 +49,7 @@ def put(db: sqlite3.Connection, code: LinkCode) -> None:
 
 def meant(db: sqlite3.Connection, item: Inbound, now: float, *, known: bool) -> Offer | None:
     """The open code that a message consists of. A stranger's guess is counted, and too many are not looked at."""
-    code = read(item.text) if item.kind == "message" else None
+    code = read(item.text) if item.kind in ("message", "context") else None
     if code is None or (not known and _exhausted(db, item.identity, now)):
         return None
     row = db.execute(
