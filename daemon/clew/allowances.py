@@ -50,7 +50,7 @@ class Amount:
 @dataclass(frozen=True, slots=True)
 class Payer:
     """On whose account a call is made. person, chat: empty where there is none; zone, chat_zone: IANA names by whose midnight their
-    periods end; role: None for nobody."""
+    periods end; role: None for nobody; direct: nobody else reads what is said there."""
 
     person: str
     role: str | None
@@ -58,6 +58,11 @@ class Payer:
     zone: str
     chat_zone: str
     house_zone: str
+    direct: bool = False
+
+    def sees(self, limit: "Limit") -> bool:
+        """Whether the amounts of a limit are told where it refuses: in a group nobody's own, what everybody spends to an owner alone."""
+        return limit.per == "chat" or (self.direct and (limit.per == "person" or self.role == "owner"))
 
 
 @dataclass(frozen=True, slots=True)

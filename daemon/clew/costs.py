@@ -48,12 +48,14 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `/cost` says: the newest turn of a session, accounts, budgets. zone: IANA name in which times are told."""
+    """What `/cost` says: the newest turn of a session, accounts, budgets. zone: IANA name in which times are told. everybody: whoever asks
+    may see what everybody together spent."""
 
     turn: Turn | None
     accounts: tuple[Account, ...]
     budgets: tuple[Standing, ...]
     zone: str
+    everybody: bool = False
 
 
 # Reading ---------------------------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ async def report(
         accounts += await _lately(store, "person", person, "you", zone, now)
     accounts += await _lately(store, "all", "", "everybody", house, now) if everybody else []
     standings = tuple(each for each in found.standings if direct or each.limit.per != "person")
-    return Report(await newest_turn(store, session), tuple(accounts), standings, zone)
+    return Report(await newest_turn(store, session), tuple(accounts), standings, zone, everybody)
 
 
 async def _lately(store: SqliteStore, kind: SpendingKind, subject: str, who: str, zone: str, now: float) -> list[Account]:
@@ -206,7 +208,7 @@ def lines(told: Report) -> list[str]:
     """A report, one fact a line."""
     said = [_of_turn(told.turn), cache_line(told.turn)] if told.turn else ["No model was called here yet."]
     said += [f"{_upper(each.label)}: {amount(each.sums)}" for each in told.accounts]
-    return said + [budget_line(each, told.zone) for each in told.budgets]
+    return said + [budget_line(each, told.zone, whole=told.everybody or each.limit.per != "all") for each in told.budgets]
 
 
 def answer_lines(told: Answer) -> list[str]:
@@ -273,37 +275,34 @@ def portion(limit: Limit, count: int) -> str:
     return f"{count:,} of {limit.most:,} tokens" if limit.unit == "tokens" else f"{money(count)} of {money(limit.most)}"
 
 
-def budget_line(standing: Standing, zone: str) -> str:
-    """A budget, what is left of it, and when it resets."""
+def budget_line(standing: Standing, zone: str, *, whole: bool = True) -> str:
+    """A budget, what is left of it, and when it resets. whole: with amounts, not its share alone."""
     limit = standing.limit
-    share_used = f"{standing.used / limit.most:.0%}" if limit.most else "100%"
-    used = f"{portion(limit, standing.used)} used ({share_used})"
-    line = (
-        f"Budget {limit.name} ({whose(standing)}, {_when(standing)}): {used}, {quantity(limit, standing.left)} left;"
-        f" it resets {moment(standing.resets_at, zone)}"
-    )
-    if limit.unit == "money" and standing.spent.unpriced:
+    used = f"{standing.used / limit.most:.0%}" if limit.most else "100%"
+    if whole:
+        used = f"{portion(limit, standing.used)} used ({used}), {quantity(limit, standing.left)} left"
+    else:
+        used += " used"
+    line = f"Budget {limit.name} ({whose(standing)}, {_when(standing)}): {used}; it resets {moment(standing.resets_at, zone)}"
+    if whole and limit.unit == "money" and standing.spent.unpriced:
         line += f". Not in it: {standing.spent.unpriced:,} tokens of models without a price"
     return line
 
 
-def refusal(standing: Standing, wanted: Amount, zone: str) -> str:
-    """Why a call is not made, and when it may be, to whoever asked for it."""
+def refusal(standing: Standing, wanted: Amount, zone: str, *, whole: bool = True) -> str:
+    """Why a call is not made, and when it may be, to whoever asked for it. whole: with amounts."""
     limit = standing.limit
-    named = {"person": "Your budget", "chat": "The budget of this chat", "all": "The budget of everybody here"}[limit.per]
+    named = {"person": "your budget", "chat": "the budget of this chat", "all": "the budget of everybody here"}[limit.per]
     named += " for today" if limit.every == "day" else " for this month"
     resets = f"It resets {moment(standing.resets_at, zone)}."
+    about = f" about {quantity(limit, wanted.of(limit.unit))}" if whole else " more"
     if standing.left and wanted.of(limit.unit) <= limit.most:
-        return (
-            f"{named} is nearly used up: {portion(limit, standing.left)} are left, and this would take"
-            f" about {quantity(limit, wanted.of(limit.unit))}. {resets}"
-        )
+        left = f": {portion(limit, standing.left)} are left" if whole else ""
+        return f"{_upper(named)} is nearly used up{left}, and this would take{about}. {resets}"
     if standing.left:
-        return (
-            f"This would take about {quantity(limit, wanted.of(limit.unit))}, more than all of {named[:1].lower()}{named[1:]},"
-            f" {quantity(limit, limit.most)}. /new begins a shorter conversation."
-        )
-    return f"{named} is used up: {portion(limit, standing.used)}. {resets}"
+        most = f", {quantity(limit, limit.most)}" if whole else ""
+        return f"This would take{f'{about}, more' if whole else about} than all of {named}{most}. /new begins a shorter conversation."
+    return f"{_upper(named)} is used up{f': {portion(limit, standing.used)}' if whole else ''}. {resets}"
 
 
 def whose(standing: Standing) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import structlog
 
 from clew import costs
-from clew.allowances import MICROS, Amount, Limit, Standing, refusing
+from clew.allowances import MICROS, Amount, Limit, Payer, Standing, refusing
 from clew.clock import Time
 from clew.config import Budget
 from clew.config import Job as Entry
@@ -32,13 +32,13 @@ Warn = Callable[[str, str, Address | None], Awaitable[None]]
 
 
 class OverBudget(Exception):
-    """A call does not fit a budget; its text says so to whoever asked for it. zone: theirs."""
+    """A call does not fit a budget; its text says so to whoever asked for it."""
 
-    def __init__(self, standing: Standing, wanted: Amount, zone: str) -> None:
-        super().__init__(costs.refusal(standing, wanted, zone))
+    def __init__(self, standing: Standing, wanted: Amount, payer: Payer) -> None:
+        super().__init__(costs.refusal(standing, wanted, payer.zone, whole=payer.sees(standing.limit)))
         self.standing = standing
         self._wanted = wanted
-        self.resets = costs.moment(standing.resets_at, zone)
+        self.resets = costs.moment(standing.resets_at, payer.zone)
 
     @property
     def passes(self) -> bool:
@@ -90,22 +90,22 @@ class Purse:
         address = Address.parse(found.payer.chat) if found.payer.chat else None
         if found.refused is not None:
             await self._reached(found.refused, amount, address)
-            raise OverBudget(found.refused, amount, found.payer.zone)
+            raise OverBudget(found.refused, amount, found.payer)
         for standing in found.standings:
             if standing.is_near(amount):
-                await self._near(standing, address, found.payer.zone)
+                await self._near(standing, address, found.payer)
 
     async def hindrance(self, session: str, payer: str, amount: Amount) -> OverBudget | None:
         """Why a call of this size would be refused now; nothing is reserved."""
         found = await self._store.spending.look(session, payer, self.limits, self._time.wall())
         refused = refusing(found.standings, amount)
-        return OverBudget(refused, amount, found.payer.zone) if refused else None
+        return OverBudget(refused, amount, found.payer) if refused else None
 
     async def hindrance_at(self, address: str, amount: Amount) -> OverBudget | None:
         """The same for what comes to an address."""
         found = await self._store.spending.look_at("", address, self.limits, self._time.wall())
         refused = refusing(found.standings, amount)
-        return OverBudget(refused, amount, found.payer.zone) if refused else None
+        return OverBudget(refused, amount, found.payer) if refused else None
 
     async def is_held_back(self, amount: Amount) -> bool:
         """Whether something that is nobody's in particular, and can wait, does not fit the budgets of everybody together."""
@@ -124,7 +124,7 @@ class Purse:
         standing = next((each for each in found.standings if each.closed or not each.takes(SMALLEST)), None)
         if standing is None:
             return ""
-        over = OverBudget(standing, SMALLEST, found.payer.zone)
+        over = OverBudget(standing, SMALLEST, found.payer)
         await self.tell_job(job.name, over, Address.parse(entry.deliver_to))
         return over.note
 
@@ -156,7 +156,7 @@ class Purse:
             self._said.clear()  # the store knows what people were told
         self._said.add(key)
 
-    async def _near(self, standing: Standing, address: Address | None, zone: str) -> None:
+    async def _near(self, standing: Standing, address: Address | None, payer: Payer) -> None:
         """Warn whoever spends a budget, and the owner, that it is nearly used up: once in its period."""
         key = _key(standing, "near")
         if key in self._said:
@@ -164,7 +164,8 @@ class Purse:
         self._note(key)
         said = "A budget is nearly used up. {}.".format
         if address is not None:
-            await self._tell(key, said(costs.budget_line(standing, zone)), address)
+            line = costs.budget_line(standing, payer.zone, whole=payer.sees(standing.limit))
+            await self._tell(key, said(line), address)
         await self._warn(f"{key}/owner", said(costs.budget_line(standing, self._zone)), address)
 
 

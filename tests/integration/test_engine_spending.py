@@ -145,6 +145,19 @@ async def test_two_turns_at_once_cannot_spend_the_same_tokens(tmp_path: Path) ->
             assert await world.desk.ask("hello again", "bob") == "yes", "the first took less than was reserved for it"
 
 
+async def test_in_a_group_a_refusal_and_a_warning_tell_no_amounts_of_a_person(tmp_path: Path) -> None:
+    size = await cost_of_a_turn(tmp_path)
+    async with engine(tmp_path, lambda body: say("yes"), clock=Clock(), tok=estimate) as world:
+        budgets(world, {}, each=Budget(every="day", tokens=round(1.2 * (size + 1000))))
+        async with world.running():
+            await world.desk.ask("hello all", "group", sender="ada", direct=False)
+            refused = await world.desk.ask("and now", "group", sender="ada", direct=False)
+            assert "Your budget for today is nearly used up, and this would take more." in refused
+            (warned,) = [d.text for d in world.desk.sent if d.text.startswith("A budget is nearly used up.")]
+            assert "tokens" not in warned
+            assert "% used; it resets" in warned
+
+
 async def test_a_reservation_survives_a_crash_and_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from clew import service
 

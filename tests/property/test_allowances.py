@@ -1,5 +1,6 @@
 """Periods of the calendar, and whether calls fit what is left."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Literal
 from zoneinfo import ZoneInfo, available_timezones
@@ -92,6 +93,14 @@ def test_a_budget_binds_whose_it_is() -> None:
     everybody = limit("all", per="all")
     assert applying([limit("each"), chats, group, everybody], ADA) == [(limit("each"), "ada"), (chats, "desk:ada"), (everybody, "")]
     assert applying([limit("each"), chats, group, everybody], NOBODY) == [(group, "desk:group"), (everybody, "")]
+
+
+def test_amounts_are_told_to_those_whose_they_are() -> None:
+    alone, owner = replace(ADA, direct=True), replace(ADA, direct=True, role="owner")
+    each, chat, everybody = limit("each"), limit("chats", per="chat"), limit("all", per="all")
+    assert [payer.sees(each) for payer in (ADA, alone, owner)] == [False, True, True]
+    assert [payer.sees(chat) for payer in (ADA, alone, owner)] == [True, True, True]
+    assert [payer.sees(everybody) for payer in (replace(ADA, role="owner"), alone, owner)] == [False, False, True]
 
 
 def standing(most: int, spent: Amount, reserved: Amount, unit: Literal["tokens", "money"] = "tokens", resets: float = 1.0) -> Standing:

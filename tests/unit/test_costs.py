@@ -10,6 +10,8 @@ from clew.store.records.spending import Sums
 
 NOON = 1_800_014_400.0
 """Seconds since the epoch: 2027-01-15 12:00 UTC."""
+TOLD = (1000, 50), (990, 50), (0, 5000)
+"""(used of 1000, what a call would take)."""
 HOUR = ("tools", "t", 10), ("base", "b", 10), ("messages", "m", 10)
 
 
@@ -51,6 +53,18 @@ def test_a_refusal_says_how_much_is_left_and_when_it_resets() -> None:
     hopeless = costs.refusal(standing(0, 1000, per="all"), Amount(5000), "Europe/Berlin")
     assert "more than all of the budget of everybody here for today, 1,000 tokens" in hopeless
     assert "resets" not in hopeless
+
+
+def test_amounts_that_are_not_theirs_are_told_to_nobody() -> None:
+    reset = "It resets Fri 15 Jan 2027 at 12:00 (UTC)."
+    told = [costs.refusal(standing(spent, 1000, per="all"), Amount(wanted), "UTC", whole=False) for spent, wanted in TOLD]
+    assert told == [
+        f"The budget of everybody here for today is used up. {reset}",
+        f"The budget of everybody here for today is nearly used up, and this would take more. {reset}",
+        "This would take more than all of the budget of everybody here for today. /new begins a shorter conversation.",
+    ]
+    line = costs.budget_line(standing(250, 1000, per="all"), "UTC", whole=False)
+    assert line == "Budget each (everybody together, today): 25% used; it resets Fri 15 Jan 2027 at 12:00 (UTC)"
 
 
 def test_a_budget_of_money_says_what_is_not_in_it() -> None:

@@ -231,7 +231,7 @@ def _payer(db: sqlite3.Connection, chat: tuple[str, int, str | None], named: str
     person = named or (owner if direct and owner else "")
     role, zone = db.execute("SELECT role, timezone FROM people WHERE id = ?", (person,)).fetchone() or (None, None)
     theirs = db.execute("SELECT timezone FROM people WHERE id = ?", (owner,)).fetchone() if direct else None
-    return Payer(person, role, address, zone or house, (theirs[0] if theirs else None) or house, house)
+    return Payer(person, role, address, zone or house, (theirs[0] if theirs else None) or house, house, bool(direct))
 
 
 def standings(db: sqlite3.Connection, payer: Payer, limits: Sequence[Limit], now: float, *, rolled: bool = False) -> list[Standing]:
