@@ -135,12 +135,12 @@ async def test_each_format_comes_in(tmp_path: Path, clew: Clew, kind: Format, se
         assert isinstance(whole, Conversation)
         answer = await clew.ask_locally("POST", "/api/v1/imports", body_of(kind, None, whole))
         assert answer[1]["messages"] == len(whole.messages)
-    assert [sum(each.messages for each in await clew.service.store.sessions()), len(await clew.service.store.sessions())] == [
-        messages,
-        sessions,
-    ]
+    found = await clew.service.store.sessions()
+    assert (len(found), sum(each.messages for each in found)) == (sessions, messages)
     for each in await clew.service.store.sessions():
         assert await clew.service.store.verify_session(each.id) == []
+        for row in await clew.service.store.transcript(each.id):
+            assert row.sender == ("" if row.role != "user" else f"{kind}:{row.sender_name}" if row.sender_name else "ada")
         exported = await clew.service.store.export_session(each.id)
         assert len(exported["messages"]) == each.messages
 
@@ -175,3 +175,15 @@ async def test_the_api_takes_whole_conversations_of_known_people_alone(clew: Cle
         status, answer = await clew.post("/api/v1/imports", body | {"key": "other"} | each)
         assert status in (400, 404, 422), (each, answer)
     assert [each.messages for each in await clew.service.store.sessions()] == [1]
+
+
+async def test_what_was_brought_in_for_somebody_goes_when_they_are_erased(tmp_path: Path, clew: Clew) -> None:
+    path = exports.written(tmp_path / "conversations.json", [exports.CLAUDE])
+    (whole,) = conversations("claude", path, None, ZoneInfo("UTC"))
+    assert isinstance(whole, Conversation)
+    for person in ("ada", "bob"):
+        assert (await clew.post("/api/v1/imports", body_of("claude", person, whole)))[1]["outcome"] == "new"
+    status, erasure = await clew.post("/api/v1/people/bob/erase", {"wait": 60})
+    assert (status, erasure["what"]) == (200, "person")
+    assert [each.address for each in await clew.service.store.sessions()] == ["import:ada/claude"]
+    assert await clew.service.store.sessions("import:bob/claude") == []

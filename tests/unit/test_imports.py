@@ -123,7 +123,7 @@ def test_hermes_in_each_of_its_forms(tmp_path: Path, form: str) -> None:
         case "database":
             undone = {**exports.HERMES["messages"][4], "id": 6, "content": "taken back", "active": 0}
             session = {**exports.HERMES, "messages": [*exports.HERMES["messages"], undone]}
-            path = exports.hermes_database(tmp_path / "state.db", session)
+            path = exports.hermes_database(tmp_path / "state.db", session).parent
         case "file":
             told = {**exports.HERMES, "session_id": exports.HERMES["id"]}
             del told["id"]
@@ -248,6 +248,9 @@ def test_telegram_a_group_by_itself_asks_who_its_exporter_is(tmp_path: Path) -> 
     assert isinstance(unknown, Unreadable)
     assert "Ada, Cyd" in unknown.why
     assert words(only("telegram", path, "cyd")) == [("Ada", "rent is due"), ("user", "paid")]
+    assert words(only("telegram", path, "111")) == [("user", "rent is due"), ("Cyd", "paid")]
+    with pytest.raises(ExportError, match=r"Nothing in result\.json was written by 'Adda'"):
+        read("telegram", path, "Adda")
 
 
 # Bounds and what is none -------------------------------------------------------------------------------------------

@@ -15,11 +15,13 @@ from clew.messages import Block, Text
 from clew.store import hermes as database
 
 FILES = r".+\.(jsonl|json)"
+DATABASE = "state.db"
 SQLITE = b"SQLite format 3\0"
 
 
 def read(path: Path) -> Iterator[Conversation | Unreadable]:
     """Raises ExportError."""
+    path = path / DATABASE if (path / DATABASE).is_file() else path
     if _is_database(path):
         try:
             yield from _sessions(database.sessions(path), path.name)

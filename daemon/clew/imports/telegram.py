@@ -41,6 +41,17 @@ class _Chat:
 
 def read(path: Path, me: str | None, zone: ZoneInfo) -> Iterator[Conversation | Unreadable]:
     """me: the name, as the file has it, or the id of whoever exported it. Raises ExportError."""
+    if me is not None and not any(_is_in(each) for each in _read(path, me, zone)):
+        raise ExportError(f"Nothing in {path.name} was written by {me!r}.", hint="Give --me the name as the file has it.")
+    return _read(path, me, zone)
+
+
+def _is_in(found: Conversation | Unreadable) -> bool:
+    """Whether the exporter wrote something in it."""
+    return isinstance(found, Conversation) and any(each.mine for each in found.messages)
+
+
+def _read(path: Path, me: str | None, zone: ZoneInfo) -> Iterator[Conversation | Unreadable]:
     for name, stream in streams(path, FILES):
         pull = Pull(name, stream)
         if pull.kind() != "{":

@@ -51,7 +51,7 @@ def bring(
     for seq, (identifier, each) in enumerate(zip(ids, messages, strict=True), 1):
         turn = identifier if each.role == "user" else turn
         if seq > len(here):
-            sender = "" if each.role != "user" else each.name or person
+            sender = "" if each.role != "user" else f"{source}:{each.name}" if each.name else person
             new = NewMessage(each.role, each.blocks, each.at, sender, each.name, {"imported": source})
             transcript.restore(db, session, chat, turn, seq, identifier, new)
     return session, "grown" if found else "new", len(ids) - len(here)
