@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from clew import recall
@@ -19,7 +19,7 @@ from clew.meaning import Meaning
 from clew.messages import Text
 from clew.metrics import Metrics
 from clew.recall import IndexRecall, SessionView
-from clew.store import NewMessage, Outcome, PromptState, Scope, Step
+from clew.store import Effect, NewMessage, Outcome, PromptState, Scope, Step
 from clew.store.sqlite import SqliteStore
 from clew.tools import Tool, ToolContext, ToolError
 from clew.tools.sessions import tools
@@ -59,7 +59,15 @@ class Fresh:
     person: str
 
 
-Event = Say | Leave | Retract | Fresh
+@dataclass(frozen=True)
+class Hush:
+    """What is said in a chat's conversation is private from now on, or no more."""
+
+    chat: str
+    on: bool
+
+
+Event = Say | Leave | Retract | Fresh | Hush
 
 chats = st.tuples(st.sampled_from(PEOPLE), st.sampled_from(("", *GROUPS)))
 says = chats.map(lambda pair: Say(pair[0], pair[1] or pair[0]))
@@ -71,6 +79,7 @@ events = st.lists(
         st.builds(Leave, st.sampled_from(PEOPLE), st.sampled_from(GROUPS)),
         st.builds(Retract, st.integers(0, 50)),
         chats.map(lambda pair: Fresh(pair[1] or pair[0], pair[0])),
+        st.builds(Hush, st.sampled_from((*PEOPLE, *GROUPS)), st.booleans()),
     ),
     min_size=1,
     max_size=14,
@@ -85,6 +94,7 @@ class Line:
     seq: int
     at: float
     retracted: bool = False
+    private: bool = False
 
 
 @dataclass
@@ -94,6 +104,7 @@ class Model:
     lines: list[Line] = field(default_factory=list)
     spans: dict[tuple[str, str], list[list[float]]] = field(default_factory=dict)
     chats: set[str] = field(default_factory=set)
+    hushed: set[str] = field(default_factory=set)
 
     def joins(self, person: str, group: str, now: float) -> None:
         spans = self.spans.setdefault((person, group), [])
@@ -105,9 +116,12 @@ class Model:
         if spans and spans[-1][1] == float("inf"):
             spans[-1][1] = now
 
-    def may_see(self, at_chat: str, line: Line) -> bool:
+    def may_see(self, at_chat: str, line: Line, session: str | None = None) -> bool:
         """What was written in a direct chat is seen there and nowhere else; a group's words in that group, and in the direct chat of a
-        person who was a member when they were written. There is no asking from a chat that is not there yet."""
+        person who was a member when they were written. There is no asking from a chat that is not there yet. What was said in private is
+        seen by its own session alone."""
+        if line.private and line.session != session:
+            return False
         if line.retracted or at_chat not in self.chats:
             return False
         if line.chat == at_chat:
@@ -116,6 +130,8 @@ class Model:
 
     def is_of(self, person: str, line: Line) -> bool:
         """Whether a person said or heard it: in their direct chat, or in a group of which they were a member then."""
+        if line.private:
+            return False
         if line.retracted or line.chat not in GROUPS:
             return not line.retracted and line.chat == person
         return any(start <= line.at <= end for start, end in self.spans.get((person, line.chat), ()))
@@ -142,6 +158,9 @@ async def play(store: SqliteStore, folder: Path, happened: Sequence[Event]) -> M
                     line = model.lines[nth % len(model.lines)]
                     line.retracted = True
                     database.execute("INSERT OR IGNORE INTO retractions (message, reason, at) VALUES (?, 'deleted', ?)", (line.id, now))
+                case Hush(chat, on) if session := await store.current_session(f"desk:{chat}"):
+                    await store.take_effect(session, Effect("private" if on else "open", ()), now)
+                    (model.hushed.add if on else model.hushed.discard)(session)
                 case Fresh(chat, person):
                     direct = chat not in GROUPS
                     model.chats.add(chat)
@@ -164,7 +183,8 @@ async def say(store: SqliteStore, model: Model, person: str, chat: str, now: flo
     answer = Step(messages=(NewMessage("assistant", (Text(f"{NEEDLE} back to {person}"),), now),))
     await store.finish(claimed, Outcome("done", answer), (), now)
     for message in (await store.transcript(claimed.session))[-2:]:
-        model.lines.append(Line(message.id, claimed.session, chat, message.seq, message.at))
+        hushed = claimed.session in model.hushed
+        model.lines.append(Line(message.id, claimed.session, chat, message.seq, message.at, private=hushed))
 
 
 def context(chat: str, session: str, after: int) -> ToolContext:
@@ -176,7 +196,7 @@ async def looks_from(store: SqliteStore, model: Model, chat: str) -> None:
     session = await store.current_session(f"desk:{chat}") or new_id()
     own = [line.seq for line in model.lines if line.session == session]
     for after in {0, *own[len(own) // 2 : len(own) // 2 + 1]}:
-        allowed = {line.id for line in model.lines if model.may_see(chat, line)}
+        allowed = {line.id for line in model.lines if model.may_see(chat, line, session)}
         in_view = {line.id for line in model.lines if line.session == session and line.seq > after}
         everything = [line.id for line in model.lines]
         scope = await store.scope_for(session=(session, f"desk:{chat}", after))
@@ -253,6 +273,8 @@ async def outside_of_a_session(store: SqliteStore, model: Model, name: str) -> N
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example([Say("bob", "bob"), Say("bob", "team"), Hush("team", True), Say("ada", "team"), Hush("team", False), Say("ada", "team")])
+@example([Say("ada", "ada"), Hush("ada", True), Say("ada", "ada"), Fresh("ada", "ada"), Say("ada", "ada")])
 @given(events)
 def test_no_path_leads_to_a_text_that_may_not_be_seen(happened: list[Event]) -> None:  # P33, P36, P37, BO-031
     async def run() -> None:
