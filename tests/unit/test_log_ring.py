@@ -85,6 +85,11 @@ def test_only_the_newest_lines_are_kept_and_no_value_is_longer_than_it_may_be() 
     [long] = ring.lines(Wanted(event="long"), 1)
     assert len(long.values) == MOST_VALUES
     assert {len(text) for _, text in long.values} == {LONGEST}
+    for _ in range(2 * CHARACTERS // long.size):
+        ring.keep({"event": "long", **dict(long.values)})
+    kept = ring.lines(Wanted(), LINES)
+    assert len(kept) == CHARACTERS // long.size
+    assert kept[0].number == ring.newest
 
 
 @given(st.lists(st.integers(min_value=0, max_value=LONGEST * MOST_VALUES), max_size=60))

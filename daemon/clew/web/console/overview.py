@@ -29,6 +29,7 @@ class Overview:
             clew=status,
             now=self._frame.now,
             rebuilding=await store.rebuilding(),
+            questions=len(await store.open_questions()),
             works=[each for each in self._frame.service.progress.works if each.state != "done"],
             troubles=await store.troubles(TROUBLES),
             failing=await store.failing_compactions(limit=TROUBLES),
