@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
+from typing import IO
 
 import pytest
 
@@ -34,9 +35,10 @@ def written(folder: Path, more: str = "") -> Path:
     return path
 
 
-def started(config: Path) -> subprocess.Popen[str]:
+def started(config: Path, log: IO[str] | int = subprocess.PIPE) -> subprocess.Popen[str]:
+    """A daemon. log: where its stderr goes; a pipe that nobody reads holds it up once it is full."""
     command = [*CLEW, "run", "--config", str(config)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=ENV)
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
@@ -73,12 +75,13 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (path.parent / "data").mkdir(mode=0o700)
     asyncio.run(ask_for_access(path.parent / "data" / "clew.db"))
     say_always(path.parent / "data" / "clew.db")
-    process = started(path)
-    assert first_line(process).startswith("clew is ready: http://127.0.0.1:")
-    yield path
-    process.terminate()
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 0, errors
+    with (path.parent / "log").open("w") as log:
+        process = started(path, log)
+        assert first_line(process).startswith("clew is ready: http://127.0.0.1:")
+        yield path
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 0, (path.parent / "log").read_text()
 
 
 class Command:
