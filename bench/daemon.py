@@ -16,6 +16,7 @@ from typing import Literal
 
 from clew.config import load
 from clew.context.redact import redact
+from clew.lifecycle import keep_what_is_there
 from clew.logging import setup
 from clew.messages import Block, Text, ToolCall, ToolResult, Usage
 from clew.plugins import registry
@@ -91,6 +92,7 @@ async def main(path: Path, summary_s: float = 0.0) -> None:
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGUSR1, lambda: print(len(asyncio.all_tasks()), flush=True))
     async with Service.open(config, serve=serve, provider=Instant(summary_s)):
+        keep_what_is_there()
         print("clew is ready", flush=True)
         await stop.wait()
 

@@ -1,6 +1,7 @@
 """The life of the daemon's process: signals, what systemd is told, and the end."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -38,6 +39,7 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None], source
         url = service.listening.url if service.listening else ""
         background = [asyncio.create_task(_watchdog(service)), asyncio.create_task(_reload_when(changed, service))]
         notify("READY=1", "STATUS=")
+        keep_what_is_there()
         provider = service.providers[0]
         log.info("daemon.ready", url=url, provider=provider.name, access=access_line(config.access.unknown))
         for line in notes(config, service.time.wall(), service.zone):
@@ -51,6 +53,12 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None], source
     log.info("daemon.stopped")
     if service.failure.done():
         service.failure.result()
+
+
+def keep_what_is_there() -> None:
+    """What a start made stays to the end: the garbage collector looks at it once more and then no longer."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _opened(stack: AsyncExitStack, config: Config, serve: Serve, stop: asyncio.Event, source: Source) -> Service | None:
