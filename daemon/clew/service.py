@@ -382,6 +382,7 @@ class Service:
             scheduler = self._scheduler(config)
             await self._sync(config, scheduler)
             undo.pop_all()
+        await self.dispatcher.heed_stops()  # of whoever is taken out of the config
         self.scheduler.stop()
         for name in [name for name in before if before[name] != after.get(name)]:
             await self._stop(name)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from clew import service
 from clew.access import told
 from clew.config import Access, Person
 from clew.owner import TOLD
@@ -494,6 +495,54 @@ async def test_whoever_was_let_in_and_is_named_in_the_config_later_goes_on_as_be
             dorothy = await world.store.known("dorothy")
             assert {each.identity: each.origin for each in dorothy.identities} == {"desk:dora": "config", "desk:dora2": "linked"}
             assert [job.person for job in await world.store.jobs()] == ["dorothy"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("restart", [False, True])
+async def test_whoever_is_taken_out_of_the_config_gets_no_further_model_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restart: bool
+) -> None:  # P46
+    monkeypatch.setattr(service, "GRACE", 0.1)
+    stall = Stall(after=4)
+    async with engine(tmp_path, lambda body: say("a very long answer " * 20)) as world:
+        owned(world)
+        without = world.config.model_copy(update={"people": {name: OWNED[name] for name in ("ada", "eve")}})
+        async with world.running():
+            world.model.faults.append(stall)
+            await world.desk.accept(world.desk.message("talk at length", "bob"))
+            await stall.reached.wait()
+            await world.desk.accept(world.desk.message("and this", "bob"))
+            if not restart:
+                await world.service.reload(without)
+                stall.until.set()
+                await world.idle()
+        stall.until.set()
+        world.config = without
+        async with world.running():
+            await world.idle()
+            assert said(world, "bob") == ["Stopped."]
+        assert len(world.model.calls) == 1
+
+
+@pytest.mark.asyncio
+async def test_another_name_in_the_config_is_no_other_person(tmp_path: Path) -> None:  # P5
+    async with engine(tmp_path) as world:
+        owned(world)
+        async with world.running():
+            await world.desk.ask("the cat is called Quixote", "bob")
+            await world.desk.ask(await linking(world), "bob2")
+            await world.desk.ask("/jobs add every 6h What is new?", "bob")
+            session = await world.session("bob")
+            renamed = {name: OWNED[name] for name in ("ada", "eve")} | {
+                "robert": Person(role="member", identities=("desk:bob", "desk:rob"))
+            }
+            await world.service.reload(world.config.model_copy(update={"people": renamed}))
+            await world.desk.ask("and the dog?", "bob")
+            assert await world.session("bob") == session
+            await world.desk.ask("what is the cat Quixote called?", "bob2")
+            assert "the cat is called Quixote" in str(world.replies[-1])
+            assert [(job.person, job.enabled) for job in await world.store.jobs()] == [("robert", True)]
+            assert [each.identity for each in (await world.store.known("robert")).identities] == ["desk:bob2", "desk:bob", "desk:rob"]
 
 
 @pytest.mark.asyncio

@@ -270,31 +270,35 @@ def _give_role(db: sqlite3.Connection, known: Known, role: PersonRole) -> None:
 
 
 def _remove(db: sqlite3.Connection, known: Known, now: float) -> None:
-    """Nothing more is answered: what waits is refused, what runs is stopped, their jobs are off. What they said stays where it is."""
+    revoke(db, known.id, now)
+    for each in known.identities:
+        _answered(db, each.identity, "denied", now)
+    db.execute("DELETE FROM people WHERE id = ?", (known.id,))
+
+
+def revoke(db: sqlite3.Connection, person: str, now: float) -> None:
+    """Nothing more of somebody's is answered: what waits is refused, what runs is stopped, their jobs are off. What they said is kept."""
     db.execute(
         "UPDATE job_runs SET outcome = 'stopped', note = ?, ended = ? WHERE outcome = 'fired' AND (job, instant) IN"
         " (SELECT job, instant FROM inbox WHERE person = ? AND state = 'new' AND kind = 'job')",
-        (GONE, now, known.id),
+        (GONE, now, person),
     )
-    db.execute("UPDATE inbox SET state = 'refused', reason = ? WHERE person = ? AND state = 'new' AND kind <> 'notice'", (GONE, known.id))
+    db.execute("UPDATE inbox SET state = 'refused', reason = ? WHERE person = ? AND state = 'new' AND kind <> 'notice'", (GONE, person))
     running = db.execute(
         "SELECT DISTINCT turns.id FROM turns JOIN inbox ON inbox.turn = turns.id"
         " WHERE turns.state IN ('running', 'waiting') AND person = ?",
-        (known.id,),
+        (person,),
     )
     for (turn,) in running.fetchall():
         db.execute("UPDATE turns SET stop_requested_at = ? WHERE id = ?", (now, turn))
         approvals.stop(db, turn, now)
-    questions = db.execute("SELECT DISTINCT asking, turn FROM approvals WHERE person = ? AND state = 'open'", (known.id,))
+    questions = db.execute("SELECT DISTINCT asking, turn FROM approvals WHERE person = ? AND state = 'open'", (person,))
     for asking, turn in questions.fetchall():
         approvals.give(db, Given(asking, turn, yes=False, how="stopped"), now)
-    db.execute("UPDATE jobs SET enabled = 0 WHERE person = ?", (known.id,))
+    db.execute("UPDATE jobs SET enabled = 0 WHERE person = ?", (person,))
     own = "SELECT sessions.id FROM sessions JOIN chats ON chats.id = sessions.chat WHERE direct = 1 AND person = ?"
-    db.execute(f"DELETE FROM boundaries WHERE session IN ({own})", (known.id,))
-    db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (known.id, known.id))
-    for each in known.identities:
-        _answered(db, each.identity, "denied", now)
-    db.execute("DELETE FROM people WHERE id = ?", (known.id,))
+    db.execute(f"DELETE FROM boundaries WHERE session IN ({own})", (person,))
+    db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (person, person))
 
 
 def link(db: sqlite3.Connection, person: str, identity: str, now: float) -> None:

@@ -1,7 +1,7 @@
 """Two people who are one: somebody who was let in by an account that is somebody else's now, by the owner's word or the config's."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from clew.store import Person, spending
 from clew.store.documents import verbs as documents
@@ -18,6 +18,19 @@ def merge(db: sqlite3.Connection, former: str, person: str) -> None:
     documents.hand_over(db, former, person)
     spending.hand_over(db, former, person)
     db.execute("DELETE FROM people WHERE id = ?", (former,))
+
+
+def renamed(db: sqlite3.Connection, people: Mapping[str, Person]) -> list[tuple[str, Person]]:
+    """(somebody whom the config named, who they are by it now): all their accounts are those of one person who is new in it."""
+    found = []
+    for (gone,) in db.execute("SELECT id FROM people WHERE origin = 'config'").fetchall():
+        accounts = {
+            identity for (identity,) in db.execute("SELECT identity FROM identities WHERE person = ? AND origin = 'config'", (gone,))
+        }
+        new = [each for each in people.values() if accounts and accounts <= set(each.identities)]
+        if gone not in people and new and not db.execute("SELECT 1 FROM people WHERE id = ?", (new[0].id,)).fetchone():
+            found.append((gone, new[0]))
+    return found
 
 
 def claimed(db: sqlite3.Connection, people: Iterable[Person]) -> list[tuple[str, str]]:

@@ -85,6 +85,11 @@ def sync(db: sqlite3.Connection, people: Mapping[str, Person], local: Person | N
     _adopt_chats(db)
 
 
+def gone(db: sqlite3.Connection, people: Mapping[str, Person]) -> list[str]:
+    """Whom the config named and names no more."""
+    return [person for (person,) in db.execute("SELECT id FROM people WHERE origin = 'config'").fetchall() if person not in people]
+
+
 def _hand_over(db: sqlite3.Connection, owner: Person, now: float) -> None:
     """Accounts that were linked to the owner made up for this machine are the named owner's, as soon as one is named."""
     row = db.execute("SELECT id FROM people WHERE origin = 'local' AND id <> ?", (owner.id,)).fetchone()

@@ -29,6 +29,11 @@ class PeopleDoor(Opened):
 
         def all_of_it(db: sqlite3.Connection) -> None:
             before = note_scopes.machines_owner(db)
+            for former, renamed in merging.renamed(db, configured):
+                people.add(db, renamed, "config", now)
+                merging.merge(db, former, renamed.id)
+            for gone in people.gone(db, configured):
+                access.revoke(db, gone, now)
             same = merging.claimed(db, configured.values())
             people.sync(db, configured, local, now)
             for former, person in same:
