@@ -55,7 +55,7 @@ async def test_what_is_not_sent_is_shown_with_its_reason_and_found_by_state(clew
     only = await seen(clew, "/console/outbox?state=dead")
     assert re.findall(r"<code>(\w+)</code>", only) == [dead]
     assert "Dead 1" in only
-    assert '<a href="/console/outbox">outbox</a>' in await seen(clew, "/console")
+    assert 'href="/console/outbox">outbox</a>' in await seen(clew, "/console")
 
 
 @pytest.mark.asyncio
