@@ -120,6 +120,10 @@ class Upkeep:
         for _ in range(SLICES):
             if not await self._store.clean_some():
                 break
+        try:
+            await self._store.note_erasures()
+        except OSError as error:  # the next look tries again
+            log.warning("erasure.not_noted", err=str(error))
         if self._due is None:
             return
         await self._expire(self._due)

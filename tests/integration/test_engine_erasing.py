@@ -125,7 +125,7 @@ async def test_a_backup_that_is_put_back_is_erased_again(tmp_path: Path) -> None
         await world.desk.ask("/forget", "eve")
         begun = await world.service.erasing.begin("ada")
         await world.service.erasing.until_done(begun.id, 30)
-        await world.store.note_erasures()
+        await world.service.upkeep.look()
     told = (home / "erased.jsonl").read_text()
     assert "ada" not in told
     assert WORD not in told

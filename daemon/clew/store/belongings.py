@@ -9,8 +9,11 @@ from clew.errors import NotFound
 PAGE = 2_000
 """Rows that are read at once."""
 
-OWN = "direct = 1 AND (person = :person OR (person IS NULL AND id IN (SELECT chat FROM messages WHERE sender = :person)))"
-"""That a row of `chats` is a person's own chat; where the config names nobody for it any more, it is whose words stand in it."""
+OWN = (
+    "direct = 1 AND (person = :person OR (person IS NULL AND (former = :person"
+    " OR id IN (SELECT chat FROM messages WHERE sender = :person))))"
+)
+"""That a row of `chats` is a person's own chat; one that is nobody's any more is whose it was, or whose words stand in it."""
 _OWN = f"SELECT id FROM chats WHERE {OWN}"
 _THEIRS = f"SELECT id FROM messages WHERE sender = :person OR chat IN ({_OWN})"
 _SCOPES = (
