@@ -4,6 +4,7 @@ CLEW_FUZZ_EXAMPLES: inputs in all, 4,000 by default; `make soak` takes 100,000.
 """
 
 import asyncio
+import io
 import json
 import os
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from aiohttp import web
@@ -29,6 +31,9 @@ from clew.documents import Refused
 from clew.documents.markdown import markdown
 from clew.documents.reading import decoded
 from clew.errors import ConfigError, UsageError
+from clew.imports import pulling
+from clew.imports import whatsapp as whatsapp_chat
+from clew.imports.conversation import ExportError
 from clew.inbox import is_command
 from clew.messages import Text as Words
 from clew.messages import blocks_from_json, readable_blocks
@@ -117,6 +122,18 @@ def update(given: str) -> object:
     except (ValueError, RecursionError):  # the API's own reader, which says so
         return None
     return Reader("telegram", Bot(1, "ClewTestBot")).read(data, Place())
+
+
+def of_whatsapp(given: str) -> object:
+    """A chat of WhatsApp's export, whose lines begin as its lines do."""
+    lines = [f"12/31/23, 9:41 PM - Ada: {given}", *given.split("\n")]
+    whatsapp_chat._surveyed(iter(lines))
+    return list(whatsapp_chat._said(iter(lines), "mdy", "Ada", ZoneInfo("UTC")))
+
+
+def pulled(given: str) -> None:
+    """An export in JSON, passed over element by element."""
+    pulling.Pull("x", io.BytesIO(given.encode("utf-8", "surrogatepass"))).skip()
 
 
 def of_discord(given: str) -> object:
@@ -208,6 +225,8 @@ PARSERS: Mapping[str, Parser] = {
     "a message of Slack": Parser(lambda s: mrkdwn.words(s, {}), bound=40_000),
     "a model's Markdown on Slack": Parser(mrkdwn.rendered, bound=mrkdwn.LIMIT),
     "where clew is in Slack": Parser(place_of_slack),
+    "a chat of WhatsApp's export": Parser(of_whatsapp),
+    "an export in JSON": Parser(pulled, (ExportError,)),
     "an event of Discord": Parser(of_discord, bound=2**24),
     "a place in Discord": Parser(lambda s: str(discord_place.Place.load(s))),
     "a model's Markdown, for Discord": Parser(discord_markdown.rendered, bound=discord_markdown.LIMIT),

@@ -27,14 +27,15 @@ MARK = "\u200e"
 _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
 _BEFORE_NOON, _AFTER_NOON = ("a", "上", "午前", "오전", "ص", "πμ"), ("p", "下", "午後", "오후", "م", "μμ")
 _START = re.compile(
-    rf"[{_MARKS}]*\[?(?P<date>\d{{1,4}}[./-]\s?\d{{1,2}}[./-]\s?\d{{1,4}})\.?[,،]?\s*(?:[^\W\d]{{1,4}}\.?\s+)??"
-    r"(?P<before>上午|下午|午前|午後|오전|오후)?\s*(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)"
-    r"\s*(?P<half>[AaPp]\.?\s?[Mm]\.?|[صم]|[πμ]\.?μ\.?)?(?P<end>\]|\s-)\s(?P<rest>.*)",
+    rf"[{_MARKS}]{{0,9}}\[?(?P<date>\d{{1,4}}[./-]\s?\d{{1,2}}[./-]\s?\d{{1,4}})\.?[,،]?\s{{0,3}}(?:[^\W\d]{{1,4}}\.?\s{{1,3}})??"
+    r"(?P<before>上午|下午|午前|午後|오전|오후)?\s{0,3}(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)"
+    r"\s{0,3}(?P<half>[AaPp]\.?\s?[Mm]\.?|[صم]|[πμ]\.?μ\.?)?(?P<end>\]|\s-)\s(?P<rest>.*)",
     re.DOTALL,
 )
-_NAMED = re.compile(rf"[{_MARKS}]*~?\s?(?P<name>[^:\n]{{1,100}}): ?(?P<words>.*)", re.DOTALL)
-_ATTACHED = re.compile(rf"[{_MARKS}]*<[^:<>\n]{{3,25}}: (?P<name>[^<>\n]{{1,200}})>")
-_BESIDE = re.compile(rf"[{_MARKS}]*(?P<name>[^\n/]{{1,200}}\.[A-Za-z0-9]{{2,5}}) \([^()\n]{{4,40}}\)")
+"""Each of its parts is short, so that no line costs more than its length."""
+_NAMED = re.compile(rf"[{_MARKS}]{{0,9}}~?\s?(?P<name>[^:\n]{{1,100}}): ?(?P<words>.*)", re.DOTALL)
+_ATTACHED = re.compile(rf"[{_MARKS}]{{0,9}}<[^:<>\n]{{3,25}}: (?P<name>[^<>\n]{{1,200}})>")
+_BESIDE = re.compile(rf"[{_MARKS}]{{0,9}}(?P<name>[^\n/]{{1,200}}\.[A-Za-z0-9]{{2,5}}) \([^()\n]{{4,40}}\)")
 _OMITTED = re.compile(r"<[^<>\n]{3,40}>")
 _LEFT_OUT = "omitted|weggelassen|ausgelassen|omitid[oa]|omiss?[ea]?|oculta|weggelaten|pominięt[oy]"
 _OMITTED_HERE = re.compile(rf"{MARK}[^\n]{{3,40}}({_LEFT_OUT})", re.IGNORECASE)
