@@ -90,6 +90,27 @@ def test_an_empty_row_is_not_sent() -> None:  # P11, BO-113
     assert [each.rows[0].id for each in thread.window()] == ["m1", "m3"]
 
 
+def test_a_window_goes_on_from_another_only_where_that_would_be_the_same() -> None:  # P29
+    thread = Thread(turn="t1")
+    thread.user("please look")
+    thread.calls("a", thinking='{"type":"thinking"}')
+    found = thread.result("a", "word " * 100)
+    thread.reply("found")
+    thread.turn = "t2"
+    thread.user("again")
+    thread.round("a")
+    thread.reply("found it again")
+    rows, short = thread.rows, {found.id}
+    for turn, shortened in (("t1", set()), ("t2", set()), ("t2", short), ("", short)):
+        for earlier in ("t1", "t2"):
+            for before in (window(rows[:4], earlier), window(rows[:4], earlier, short), window(rows[:6], earlier)):
+                assert window(rows, turn, shortened, before) == window(rows, turn, shortened)
+    thought = window(rows[:5], "t1", (), window(rows[:4], "t1"))
+    assert window(rows, "t2", (), thought) == window(rows, "t2")
+    first = window(rows[:5], "t2")
+    assert window(rows, "t2", (), first).messages[0] is first.messages[0]
+
+
 def test_thinking_stays_for_the_turn_that_runs() -> None:  # P29
     thread = Thread(turn="t1")
     thread.calls("c1", thinking='{"type":"thinking"}')
