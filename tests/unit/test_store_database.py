@@ -115,7 +115,11 @@ async def test_however_much_is_asked_for_the_statements_are_the_same(tmp_path: P
             assert len(holding(found)) == len(found.visible) == size
             assert len(await store.messages(ids[:size])) == size
             await store.cached("a provider", "a model", ids[:size], NOW)
-            await store.outbox(("pending", "unknown", "dead", "sent")[:size])
+            for states in (
+                ("pending", "unknown", "dead"),
+                ("sent", "pending", "dead"),
+            ):  # a statement of its own without those that are sent
+                await store.outbox(states[:size])
 
         await ask(1)
         before = set(texts)
