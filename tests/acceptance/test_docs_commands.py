@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import exports
 from tests.docs_commands import Line, lines
 from tests.integration.test_cli_daemon import ask_for_access, first_line, say_always, started
 
@@ -19,10 +20,12 @@ pytestmark = pytest.mark.e2e
 BIN = Path(sys.executable).parent
 CONFIG = """
 data_dir: {folder}/data
-http: {{port: 0}}
+http: {{port: 0, token: "a-token-of-enough-characters"}}
 providers: {{none: {{kind: offline}}}}
 agent: {{compression: {{keep_recent: 2}}}}
-people: {{ada: {{role: owner, identities: ["mqtt:ada"]}}}}
+people:
+  ada: {{role: owner, identities: ["mqtt:ada"]}}
+  bob: {{role: member, identities: ["mqtt:bob"]}}
 projects: {{garden: ["mqtt:ada/garden"]}}
 transports: {{mqtt: {{enabled: true, port: 1}}}}
 schedule: [{{name: briefing, cron: "30 8 * * *", prompt: hi, deliver_to: "mqtt:ada"}}]
@@ -71,6 +74,7 @@ ENDS = {
     "clew doctor": (0, 1),  # a broker is named and none is there
     "clew session import talk.json": (2,),  # it is here already, and stays as it is
     "clew init": (2,),  # nobody is there to be asked
+    "clew access logout 4k2m7q3xw5ab": (3,),  # nobody is logged in
     "clew run": (1,),  # one runs already, and says so
 }
 """Exit codes other than 0."""
@@ -86,6 +90,7 @@ class World:
         (folder / "data").mkdir(mode=0o700)
         self.desk = folder / "desk"
         self.desk.mkdir()
+        exports.zipped(self.desk / "export.zip", **{"conversations.json": [exports.chatgpt(*exports.BOILER, current="a1")]})
         (self.desk / "questions.txt").write_text("Is it Monday?\nAnd now?\n")
 
     def type(self, command: str) -> subprocess.CompletedProcess[str]:
