@@ -73,6 +73,7 @@ async def test_what_was_imported_is_a_session_and_is_recalled_by_its_person_alon
     path = exports.zipped(tmp_path / "export.zip", conversations__json=[exports.chatgpt(*exports.BOILER, current="a2")])
     report = await imported(tmp_path, "chatgpt", path)
     assert (report["conversations"], report["messages"], report["written"]) == (1, 6, 6)
+    assert report["first"] == "2023-11-14T22:13:21+00:00"
     assert report["outcomes"] == {"new": 1, "grown": 0, "here": 0, "changed": 0}
     (session,) = await clew.service.store.sessions()
     assert (session.title, session.address, session.messages) == ("The boiler", "import:ada/chatgpt", 6)
@@ -152,6 +153,7 @@ async def test_what_cannot_be_read_is_told_and_the_rest_comes_in(tmp_path: Path,
     assert code == 1
     assert "conversation 1 'odd[2J'" in err
     assert "\x1b" not in err
+    assert "could not be read. The others were brought in." in err
     assert "1 new" in out
     assert len(await clew.service.store.sessions()) == 1
 

@@ -102,7 +102,8 @@ async def import_(
                     click.echo(f"{tally.found:,} conversations, {tally.messages:,} messages …", err=True)
     _tell(tally, zone, dry_run=dry_run, as_json=as_json)
     if tally.unreadable:
-        raise ClewError(f"{plural(len(tally.unreadable), 'conversation')} could not be read; the others {'can' if dry_run else 'were'}.")
+        others = " The others were brought in." if tally.found and not dry_run else ""
+        raise ClewError(f"{plural(len(tally.unreadable), 'conversation')} could not be read.{others}")
 
 
 async def _next(found: Iterator[Conversation | Unreadable]) -> Conversation | Unreadable | None:
@@ -140,7 +141,8 @@ def _tell(tally: _Tally, zone: ZoneInfo, *, dry_run: bool, as_json: bool) -> Non
     if as_json:
         outcomes = {} if dry_run else {each: tally.outcomes[each] for each in ("new", "grown", "here", "changed")}
         unreadable = [{"where": each.where, "why": each.why} for each in tally.unreadable]
-        counts = {"conversations": tally.found, "messages": tally.messages, "first": first, "last": last}
+        times = {"first": first and first.isoformat(), "last": last and last.isoformat()}
+        counts = {"conversations": tally.found, "messages": tally.messages, **times}
         print_json(counts | ({} if dry_run else {"written": tally.written, "outcomes": outcomes}) | {"unreadable": unreadable})
         return
     for each in tally.unreadable[:UNREADABLE]:
