@@ -79,7 +79,8 @@ class TurnView:
         return [row for row in rows if row in mine], tuple(row for row in rows if row not in mine)
 
     def reread(self, rows: ViewRows) -> None:
-        self.rows, self.messages, self._rendered = rows, list(rows.messages), None
+        damaged = dict.fromkeys((*self.rows.damaged, *rows.damaged))  # what a new summary stands in the place of is yet to be told
+        self.rows, self.messages, self._rendered = replace(rows, damaged=tuple(damaged)), list(rows.messages), None
 
     def ratio(self, provider: Provider) -> float:
         return self.ratios.get((provider.name, provider.model), 1.0)
