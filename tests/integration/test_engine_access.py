@@ -169,7 +169,7 @@ async def test_who_may_is_nothing_for_a_group(tmp_path: Path) -> None:  # P46
     ("words", "answer"),
     [
         ("approve", "It is written so"),
-        ("approve NOSUCHCD", "Nobody was given the code NOSUCHCD. It may have expired"),
+        ("approve NOSUCHCD", "Nobody was given the code NOSUCHCD. It may have expired. `/access` in a chat"),
         ("approve desk:carol as bob", "bob is somebody already"),
         ("approve desk:carol as Owner member", "Owner is a role"),
         ("approve desk:carol called Carol", "It is written so"),

@@ -67,7 +67,7 @@ def _request(db: sqlite3.Connection, key: str, now: float) -> AccessRequest:
     if row is not None:
         return AccessRequest(*row)
     if not _is_identity(key):
-        hint = "It may have expired. `clew access list` shows who waits; an identity is transport:user."
+        hint = "It may have expired. `/access` in a chat and `clew access list` show who waits; an identity is transport:user."
         raise NotFound(f"Nobody was given the code {key[:80]}.", hint=hint)
     return AccessRequest(key, key, "", "", "open", 0, now)
 

@@ -44,12 +44,14 @@ class Bounded:
 
 
 async def examined(config: Config, checks: Mapping[str, Bounded], fix: bool) -> dict[str, Sequence[Finding]]:
-    """What each of the checks finds. fix: what can be mended is, and looked at again."""
+    """What each of the checks finds. fix: what can be mended is, and looked at again; what is well then is told of as mended."""
     found = dict(zip(checks, await asyncio.gather(*(each.findings(config) for each in checks.values())), strict=True))
     for name, findings in found.items() if fix else ():
-        mends = [each.mend for each in findings if each.mend]
-        for mend in mends:
+        mended = {(each.of, each.text): each.mend for each in findings if each.mend}
+        for mend in mended.values():
             mend()
-        if mends:
-            found[name] = await checks[name].findings(config)
+        if mended:
+            now = await checks[name].findings(config)
+            left = {(each.of, each.text) for each in now}
+            found[name] = [*(Finding("ok", f"mended: {text}", of=of) for of, text in mended if (of, text) not in left), *now]
     return found

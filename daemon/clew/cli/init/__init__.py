@@ -51,7 +51,9 @@ def init(
         _may_replace(path, asker)
     with staging(path) as staged:
         talk = Conversation(asker, staged, given, os.environ)
-        talk.choose_model(found(os.environ))
+        ways = found(os.environ)
+        talk.refuse_unchosen(ways)
+        talk.choose_model(ways)
         talk.name_owner(unix_user(), zone_name(Config()))
         talk.choose_transports()
         talk.look_at_port()

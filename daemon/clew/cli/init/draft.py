@@ -8,7 +8,7 @@ from typing import Any, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from clew.config.wording import annotations_at, wording
+from clew.config.wording import annotations_at, unknown, wording
 from clew.config.yaml import plain
 
 
@@ -182,6 +182,9 @@ def fault(model: type[BaseModel], key: str, answer: str) -> str:
         model.model_validate_json(json.dumps({key: value}), strict=True, extra="forbid")
     except ValidationError as error:
         said = [each for each in error.errors(include_url=False, include_input=False) if each["loc"][:1] == (key,)]
+        if said and said[0]["type"] == "extra_forbidden":
+            message, nearest = unknown(model, (key,))
+            return f"{message}; did you mean {nearest}?" if nearest else message
         return wording(said[0], value) if said else ""
     except ValueError as error:
         return str(error)

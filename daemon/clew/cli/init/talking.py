@@ -15,7 +15,7 @@ from clew.cli.doctor.models import called
 from clew.cli.doctor.platforms import findings_of
 from clew.cli.init.asking import Asker, number_of
 from clew.cli.init.draft import Draft, Secret, Section, Variable, fault, is_secret, typed
-from clew.cli.init.models import ENDPOINT, KEYED, NONE, Found, section_of
+from clew.cli.init.models import ENDPOINT, KEYED, NONE, WAYS, Found, section_of
 from clew.cli.init.staging import Staging
 from clew.config import Config, Person
 from clew.errors import ConfigError, UsageError
@@ -60,6 +60,16 @@ class Conversation:
     def is_well(self) -> bool:
         """Whether nothing of what is in the draft was found wrong."""
         return not self._wrong
+
+    def refuse_unchosen(self, found: list[Found]) -> None:
+        """Raises UsageError where `--set` names a section that nobody chooses: what it says would be lost."""
+        hints = {name: f"Choose it with --provider {name}." for name in WAYS if name != NONE}
+        hints |= {kind: f"Choose it with --transport {kind}." for kind in self._kinds}
+        chosen = {self._given.provider or next((each.name for each in found), NONE), *self._given.transports}
+        for section, key in self._given.settings:
+            if section not in (chosen if self._asker.silent else hints):
+                hint = hints.get(section, f"There are: {', '.join(hints)}.")
+                raise UsageError(f"--set {section}.{key}: there is no {section} in this config.", hint=hint)
 
     # The model -----------------------------------------------------------------------------------------------------
 
