@@ -1,5 +1,6 @@
 import json
 import sqlite3
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,29 @@ def quiet(body: JsonObject) -> Reply:
 
 async def fresh(world: World, chat: str = "ada") -> None:
     await world.desk.ask("/new", chat)
+
+
+@pytest.mark.asyncio
+async def test_a_word_is_found_however_it_was_typed(tmp_path: Path) -> None:  # P31, P35, BO-109
+    async with engine(tmp_path, quiet) as world, world.running():
+        await world.desk.ask(
+            "\ud68c\uc758\uc2e4 \uc608\uc57d ABC123 for the caf\u00e9 in \u0130zmir, Donau\u00addampf, \u845b\U000e0100\u57ce"
+        )
+        await fresh(world)
+        await world.desk.ask("good morning")
+        scope = await world.store.scope_for(operator=True)
+        words = (
+            "\ud68c\uc758\uc2e4",
+            "caf\u00e9",
+            "\uff21\uff22\uff23\uff11\uff12\uff13",
+            "izmir",
+            "Donaudampf",
+            "ca\u200bf\u00e9",
+            "\u845b\u57ce",
+        )
+        for word in (*words, *(unicodedata.normalize("NFD", word) for word in words)):
+            found = await search(world.store, scope, word, limit=5)
+            assert any("ABC123" in str(each.candidate) for each in found), ascii(word)
 
 
 @pytest.mark.asyncio

@@ -1,6 +1,7 @@
 """With the real log, at its chattiest, no configured secret leaves the process."""
 
 import asyncio
+import json
 import logging
 import re
 import sqlite3
@@ -21,7 +22,8 @@ from tests.emulators.server import DropAfter, Fault, JsonObject, Reply
 from tests.integration.engine import engine, openai_section, user
 
 ROOT = Path(__file__).parents[2]
-KEY = "k3y/with+odd=signs&Zx9Qw7Er5Ty3Ui1Op8"
+KEY = 'k3y/with+odd="signs\\&Zx9Qw7Er5Ty3Ui1Op8'
+"""Written otherwise in URLs, in JSON and by `repr`."""
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
@@ -36,7 +38,8 @@ def test_no_secret_is_logged(tmp_path: Path, level: str) -> None:  # P19, BO-099
     assert written.count('"event": "told"') == len(TOLD)
     assert not [secret for _, secret in TOLD.values() if secret in written]
     stored = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
-    for form in (KEY, quote(KEY, safe=""), quote(KEY)):
+    assert "signs" not in written
+    for form in (KEY, quote(KEY, safe=""), quote(KEY), json.dumps(KEY)[1:-1], repr(KEY)[1:-1]):
         assert form not in written
         assert form.encode() not in stored
 

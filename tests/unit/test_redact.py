@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+import html
+import json
+import re
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -177,6 +180,40 @@ def test_known_secrets_are_replaced_also_when_encoded() -> None:
     secret = "pä ss/wört+1"
     text = f"a {secret} b {quote(secret, safe='')} c"
     assert redact(text, [secret]) == "a [redacted] b [redacted] c"
+
+
+ODD = "p\u00e4 '\"ss\\\\w\u00f6rt/<+1>&\n\U0001f511#42"
+SPELLINGS = {
+    "URL": quote(ODD, safe=""),
+    "URL in lower case": re.sub("%..", lambda found: found[0].lower(), quote(ODD, safe="")),
+    "query of a URL": quote_plus(ODD),
+    "path of a URL": quote(ODD, safe="!$&'()*+,;=:@/"),
+    "URL in a URL": quote(quote(ODD, safe=""), safe=""),
+    "JSON": json.dumps(ODD),
+    "JSON in UTF-8": json.dumps(ODD, ensure_ascii=False),
+    "JSON in JSON": json.dumps(json.dumps(ODD)),
+    "repr": repr(ODD),
+    "repr of bytes": repr(ODD.encode()),
+    "HTML": html.escape(ODD),
+    "HTML by numbers": "".join(char if char.isalnum() and char.isascii() else f"&#{ord(char)};" for char in ODD),
+}
+
+
+@pytest.mark.parametrize("written", SPELLINGS.values(), ids=SPELLINGS)
+def test_a_known_secret_is_replaced_however_it_is_written(written: str) -> None:  # P19, BO-099
+    told = redact(f"refused: {written} is odd", [ODD])
+    assert re.fullmatch(r"refused: b?[\\\"']*\[redacted\][\\\"']* is odd", told)
+
+
+def test_what_is_like_a_known_secret_stays() -> None:  # P19
+    for text in (ODD.replace("42", "43"), ODD.replace("/", ""), "42", "p\u00e4", "ss and w\u00f6rt"):
+        assert redact(text, [ODD]) == text
+
+
+@pytest.mark.parametrize("secret", [ODD, "%%%%a", '\\\\\\"x', "&&&&a", '""""a    b'])
+def test_no_text_costs_more_than_its_length_whatever_the_secret(secret: str) -> None:
+    for piece in ("\\", "%25", "%", "&amp;", '"', " ", "%25%25a", secret[:-1]):
+        redact(piece * (200_000 // len(piece)) + secret[0] + "a 42 x b", [secret])
 
 
 def test_hostile_texts_end() -> None:

@@ -35,6 +35,23 @@ def test_clean_keeps_writing_as_it_was() -> None:
     assert clean(text) == text
 
 
+ALIKE = [
+    ("\u0130stanbul", "istanbul"),
+    ("Donau\u00addampf\u200bschiff", "donaudampfschiff"),
+    ("\u845b\U000e0100\u57ce", "\u845b\u57ce"),
+    ("\u202aclew\u202c\u2060\ufeff", "clew"),
+    ("\u0dc1\u0dca\u200d\u0dbb\u0dd3", "\u0dc1\u0dca\u0dbb\u0dd3"),
+    ("e\u0329\u0300ko\u0323", "e\u0329\u0300k\u1ecd"),
+    ("\u2764\ufe0f", "\u2764"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE)
+def test_what_is_not_seen_does_not_count(one: str, other: str) -> None:  # P35, BO-109
+    assert normalise(one) == normalise(other)
+    assert index_text(one) == index_text(other)
+
+
 def test_normalise_folds_case_and_compatibility() -> None:
     assert normalise("STRASSE ﬁ Ａ") == normalise("straße fi a")
 

@@ -6,8 +6,8 @@ It stands at every door: what is summarised, noted, indexed, logged, recalled. T
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from urllib.parse import quote, quote_plus
+from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 
 from clew.context.credentials import without_credentials
 from clew.context.telling import without_told
@@ -15,6 +15,10 @@ from clew.context.telling import without_told
 MIN_KNOWN = 4
 """Known secrets shorter than this many characters are not searched for: they would tear ordinary words apart."""
 
+_LETTERS = re.compile("[A-Za-z0-9]+")
+_ALIKE = re.compile(r"(.)\1*", re.DOTALL)
+_NAMED = {"&": ("amp",), "<": ("lt",), ">": ("gt",), '"': ("quot",), "'": ("apos",)}
+_ESCAPED = {"\n": ("n",), "\r": ("r",), "\t": ("t",)}
 _OPEN = r"(?!\[redacted)"
 _SCHEMES = "bearer|basic|token|bot|apikey|api-key"
 _LONG_SCHEMES = "digest|oauth|aws4-hmac-sha256|negotiate|ntlm|hmac"
@@ -83,8 +87,8 @@ _STRUCTURES: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = tuple(
 def redact(text: str, known: Collection[str] = ()) -> str:
     """`text` with every credential in it replaced by `[redacted]` or `[redacted: kind]`.
 
-    `known` are secrets of this installation; they are replaced wherever they stand, also when URL-encoded. Ordinary ids, hashes,
-    UUIDs, versions and numbers are left alone. Never fails; the time is linear in the length of the text.
+    `known` are secrets of this installation; they are replaced wherever they stand, also as URLs, JSON or HTML write
+    them. Ordinary ids, hashes, UUIDs, versions and numbers are left alone. Never fails; the time is linear in the length of the text.
     """
     text = without_credentials(_without_known(text, known))
     low = text.casefold()
@@ -95,15 +99,40 @@ def redact(text: str, known: Collection[str] = ()) -> str:
 
 
 def _without_known(text: str, known: Iterable[str]) -> str:
-    forms = {form for secret in known if len(secret) >= MIN_KNOWN for form in _spellings(secret)}
-    for form in sorted(forms, key=lambda form: (-len(form), form)):
-        text = text.replace(form, "[redacted]")
+    for secret in sorted({secret for secret in known if len(secret) >= MIN_KNOWN}, key=lambda secret: (-len(secret), secret)):
+        hint, written = _written(secret)
+        if hint in text:
+            text = written.sub("[redacted]", text)
     return text
 
 
-def _spellings(secret: str) -> Iterator[str]:
-    raw = secret.encode("utf-8", "surrogatepass")
-    yield from (secret, quote(raw, safe=""), quote(raw), quote_plus(raw))
+@lru_cache(maxsize=1024)
+def _written(secret: str) -> tuple[str, re.Pattern[str]]:
+    """(what stands in every spelling of a secret, its spellings): as URLs, JSON, HTML and Python's `repr` write it, also one in another."""
+    hint = max(_LETTERS.findall(secret), key=len, default="")
+    return hint, re.compile("".join(_spelled(alike[0]) for alike in _ALIKE.finditer(secret)))
+
+
+def _spelled(alike: str) -> str:
+    """The spellings of a character that may come several times. A backslash is one or several of them, whatever it stands in front of."""
+    each, times = alike[0], len(alike)
+    if each.isascii() and each.isalnum():
+        return alike
+    raw = each.encode("utf-8", "surrogatepass")
+    units = each.encode("utf-16-be", "surrogatepass")
+    forms = [
+        "".join(f"%(?:25){{0,3}}{byte:02x}" for byte in raw),
+        "".join(rf"\\{{1,8}}u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)),
+        "".join(rf"\\{{1,8}}x{byte:02x}" for byte in raw),
+        rf"&(?:amp;){{0,3}}\#(?:x0?{ord(each):x}|0?{ord(each)});",
+        *(f"&(?:amp;){{0,3}}{name};" for name in _NAMED.get(each, ())),
+        *(rf"\\{{1,8}}{letter}" for letter in _ESCAPED.get(each, ())),
+    ]
+    insensitive = f"(?i:{'|'.join(forms)})"
+    if each == "\\":
+        return rf"(?:\\{{{times},{8 * times}}}|{insensitive}{{{times}}})"
+    plain = rf"\\{{0,8}}{re.escape(each)}" if each in "\"'/" else re.escape(each)
+    return f"(?:{plain}|{insensitive}{'|[+]' if each == ' ' else ''}){{{times}}}"
 
 
 def _replaced(kind: str) -> Callable[[re.Match[str]], str]:

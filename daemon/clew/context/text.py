@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from clew.context.redact import redact
 
-INDEX_VERSION = 5
+INDEX_VERSION = 6
 """Changes whenever `index_text` or `tokens` gives different words, or the index is laid out otherwise; the store then builds it anew."""
 SPOKEN_BY = "by:"
 """Stands in front of the words of a speaker's name where words are counted. No word of a text begins so."""
@@ -41,7 +41,10 @@ _COMPOUND = re.compile(r"(?<![^\W_])[^\W_]{1,64}(?:[_-]{1,2}[^\W_]{1,64}){1,7}")
 _CAMEL_WORD = re.compile(r"(?<![^\W_])[A-Za-z][A-Za-z0-9]{0,62}[a-z][A-Z][A-Za-z0-9]{0,62}")
 _SIGNED = re.compile(r"(?<![^\W_])([a-z])(\+\+|#)(?!\w)")
 _SIGN_NAMES = {"++": "plusplus", "#": "sharp"}
-_POINTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc]")
+_UNWRITTEN = re.compile(  # points of Hebrew and Arabic; marks that no letter holds; what is not seen: soft hyphens, directions, variants
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc"
+    "\u0300-\u036f\u00ad\u061c\u180b-\u180f\u200b\u200d-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
+)
 _EMOJI = re.compile("[\u2600-\u27bf\u2b50-\u2b55\U0001f300-\U0001faff]")
 _MARKER = re.compile(r"\[redacted(?:: [a-z ]{1,20})?\]")
 _SUFFIXES = ("ations", "ation", "ingly", "edly", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "e", "y", "i")
@@ -56,10 +59,13 @@ def clean(text: str) -> str:
 
 
 def normalise(text: str) -> str:
-    """`text` for comparing: compatibility forms folded (NFKC), case folded, without the points of Hebrew and Arabic, which few write."""
+    """`text` for comparing: compatibility forms folded (NFKC), case folded, without the points of Hebrew and Arabic, which few write.
+
+    Marks that no letter holds (of `i̇`) and what is not seen do not count either, see NFKC_Casefold in https://unicode.org/reports/tr31/#R5.
+    """
     if text.isascii():
         return text.lower()
-    return _POINTS.sub("", _nfkc(_nfkc(text).casefold()))
+    return _nfkc(_UNWRITTEN.sub("", _nfkc(text).casefold()))
 
 
 def _nfkc(text: str) -> str:
