@@ -323,6 +323,34 @@ async def test_an_account_is_given_up_by_its_person(tmp_path: Path) -> None:  # 
             assert await world.store.around(scope, secret.id, 5, 5) == []
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("chat", ["ada2", "channel7"], ids=["an address that names the account", "a channel of the platform's"])
+async def test_nothing_of_its_person_is_said_to_an_account_that_was_given_up(tmp_path: Path, chat: str) -> None:  # P33, P46
+    async with engine(tmp_path) as world:
+        owned(world)
+        async with world.running():
+            code = await linking(world, "ada")
+            await world.desk.ask(code, chat, sender="ada2")
+            await world.desk.ask("/jobs add every 6h What is new?", chat, sender="ada2")
+            await world.desk.ask("I am here now", chat, sender="ada2")
+            gone = await world.store.change_access(AccessEffect("unlink", "desk:ada2"), world.service.time.wall())
+            assert gone.jobs == 1
+            assert [job.enabled for job in await world.store.jobs()] == [False]
+            before = len(said(world, chat))
+            await code_of(world)
+            await world.desk.until(lambda: "asks to talk" in said(world, "ada")[-1])
+            assert len(said(world, chat)) == before
+        async with world.running():  # nor after a start
+            await code_of(world, "trudy")
+            await world.desk.until(lambda: "desk:trudy asks" in said(world, "ada")[-1])
+            assert await world.desk.ask("still I", "ada")
+            code = await linking(world, "ada")
+            await world.desk.ask(code, chat, sender="ada2")  # the same person's once more, and heard last
+            await world.desk.ask("here again", chat, sender="ada2")
+            await code_of(world, "victor")
+            await world.desk.until(lambda: "desk:victor asks" in said(world, chat)[-1])
+
+
 async def code_of_again(world: World, chat: str) -> str:
     before = len(said(world, chat))
     await world.desk.accept(world.desk.message("who are you?", chat))

@@ -1,10 +1,12 @@
 """A person erased: nothing of theirs is left in the tables, in the file's bytes, or on the disk; others keep theirs."""
 
+import asyncio
 import json
 import sqlite3
 import zipfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from datetime import UTC
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -12,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from clew.cli import clew as cli
+from clew.erasing import Erasing
 from clew.errors import NotFound, UsageError
 from clew.store.backup import backup
 from clew.transport import Attachment
@@ -177,9 +180,45 @@ async def test_nothing_is_erased_under_a_turn_that_runs(tmp_path: Path, where: s
         assert await store.check() == []
 
 
-def test_the_command_line_writes_out_and_erases(tmp_path: Path) -> None:  # P4, P5
-    import asyncio
+@pytest.mark.asyncio
+async def test_what_is_being_sent_is_waited_for(tmp_path: Path) -> None:  # P5, P43
+    async with talking(tmp_path) as world:
+        stuck = world.desk.stuck["desk:ada"] = asyncio.Event()
+        await world.desk.accept(world.desk.message(f"the {WORD}"))
+        await world.desk.until(lambda: bool(world.desk.tries))
+        begun = await world.service.erasing.begin("ada")
+        while (await world.store.erasure(begun.id)).keys.get("stage") not in ("rest", None):
+            await world.store.changed(world.store.version, 0.2)
+        assert (await world.service.erasing.until_done(begun.id, 0.2)).done is None
+        del world.desk.stuck["desk:ada"]
+        stuck.set()
+        assert (await world.service.erasing.until_done(begun.id, 30)).done is not None
+    assert PLACES[0] not in bytes_of(tmp_path)
 
+
+@pytest.mark.asyncio
+async def test_what_is_said_while_the_rest_goes_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # P5, P6
+    async with engine(tmp_path, echo, clock=Clock(START)) as world:
+        async with world.running():
+            await world.desk.ask("hello")
+            await world.desk.ask("hello all", "team", sender="ada", direct=False)
+        async with world.file() as store:
+            begun = await store.erase("ada", START + 100)
+            while (await store.erasure(begun.id)).keys["stage"] != "rest":
+                await store.erase_some(begun.id, UTC, START + 100)
+        with monkeypatch.context() as patched:
+            patched.setattr(Erasing, "run", lambda self: asyncio.Event().wait())  # the next slice comes after what she says
+            async with world.running():
+                await world.desk.ask(f"the {WORD}")
+                await world.desk.ask(f"{WORD} for all", "team", sender="ada", direct=False)
+        async with world.running():
+            done = await world.service.erasing.until_done(begun.id, 30)
+            assert (done.done is not None, done.counts["threads"], done.counts["lines in groups"]) == (True, 2, 2)
+            assert await world.store.check() == []
+    assert PLACES[0] not in bytes_of(tmp_path)
+
+
+def test_the_command_line_writes_out_and_erases(tmp_path: Path) -> None:  # P4, P5
     async def talked() -> None:
         async with talking(tmp_path / "data") as world:
             await lived(world)

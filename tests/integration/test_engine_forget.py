@@ -1,14 +1,15 @@
 """`/forget`: what is forgotten comes up on no path that a model or a search takes, and what was made of it is gone."""
 
+import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
 
-from tests.emulators.scripts import say
+from tests.emulators.scripts import echo, say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import START, Clock, World, assistant, calling, engine, exchanges, system_text, user
 from tests.integration.web_harness import Tab
@@ -246,3 +247,26 @@ async def test_what_is_forgotten_leaves_the_files_themselves(tmp_path: Path, how
         for row in await world.store.sessions():
             assert await world.store.verify_session(row.id) == []
         assert SECRET[:8].encode() not in bytes_of(tmp_path)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("delete", [False, True], ids=["forget", "delete"])
+async def test_a_reply_that_is_on_its_way_leaves_no_words_behind(tmp_path: Path, delete: bool) -> None:  # P5, P43
+    async with engine(tmp_path, echo, clock=Clock(START)) as world, world.running():
+        await world.desk.ask("hello")
+        stuck = world.desk.stuck["desk:ada"] = asyncio.Event()
+        await world.desk.accept(world.desk.message(f"the {SECRET} is in the cellar"))
+        await world.desk.until(lambda: any(SECRET in each.text for each in world.desk.tries))
+        old = await world.session()
+        if delete:
+            await world.store.delete_session(old)
+        else:
+            await world.desk.accept(world.desk.message("/forget yes"))
+            while await world.store.current_session("desk:ada") == old:
+                await world.store.changed(world.store.version, 0.2)
+        del world.desk.stuck["desk:ada"]
+        stuck.set()
+        await world.idle()
+        assert SECRET in world.desk.sent[1].text
+        with closing(sqlite3.connect(tmp_path / "clew.db")) as db:
+            assert not [text for (text,) in db.execute("SELECT text || parts FROM outbox") if SECRET in text]

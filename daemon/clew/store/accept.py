@@ -225,12 +225,12 @@ def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> 
     known = db.execute("SELECT id, person, former FROM chats WHERE address = ?", (str(item.address),)).fetchone()
     if known and owner is not None and people.is_another(db, item.identity, owner, *known[1:]):
         people.set_aside(db, known[0], str(item.address))
-    if known and known[1] == owner:
+    if known and known[1] == owner and (known[2] is None or owner is None):
         chat: int = known[0]
     else:
         chat = db.execute(
             "INSERT INTO chats (address, transport, direct, person, created) VALUES (?, ?, ?, ?, ?)"
-            " ON CONFLICT (address) DO UPDATE SET person = excluded.person RETURNING id",
+            " ON CONFLICT (address) DO UPDATE SET person = excluded.person, former = NULL RETURNING id",
             (str(item.address), item.address.transport, int(item.direct), owner, now),
         ).fetchone()[0]
     if not item.direct:

@@ -1,5 +1,6 @@
 """Who may: requests that are answered, people who are given a role or a name, linked or removed. Each change is planned, then made."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 
@@ -205,12 +206,24 @@ def _jobs(db: sqlite3.Connection, known: Known) -> int:
     return int(row[0])
 
 
+def _chats_at(db: sqlite3.Connection, known: Known, identity: str) -> str:
+    """JSON: the direct chats of one of somebody's accounts. Where addresses do not name accounts (a channel that a platform made for the
+    two), all of theirs there, lest one that is another's now goes on as theirs."""
+    rows = db.execute(
+        f"SELECT address FROM chats WHERE direct = 1 AND person = :person AND ({_BASE} = :identity OR (transport = :transport"
+        f" AND {_BASE} NOT IN (SELECT identity FROM identities WHERE person = :person)))",
+        {"person": known.id, "identity": identity, "transport": identity.partition(":")[0]},
+    )
+    return json.dumps([address for (address,) in rows])
+
+
 def _jobs_at(db: sqlite3.Connection, known: Known, identity: str) -> list[str]:
     """Jobs of somebody's that speak in the chats of one of their accounts."""
     address = "spec ->> 'deliver_to'"
     rows = db.execute(
-        f"SELECT name FROM jobs WHERE person = ? AND enabled AND ({address} = ? OR substr({address}, 1, ?) = ?)",
-        (known.id, identity, len(identity) + 1, f"{identity}/"),
+        f"SELECT name FROM jobs WHERE person = ? AND enabled AND ({address} = ? OR substr({address}, 1, ?) = ?"
+        f" OR {address} IN (SELECT value FROM json_each(?)))",
+        (known.id, identity, len(identity) + 1, f"{identity}/", _chats_at(db, known, identity)),
     )
     return [name for (name,) in rows]
 
@@ -248,7 +261,7 @@ def _let_in(db: sqlite3.Connection, changed: Changed, now: float) -> None:
     if changed.person is not None:
         _give_role(db, changed.person, changed.role)
     people.add(db, Person(changed.identity, changed.role, None, (changed.identity,)), "paired", now)
-    db.execute("UPDATE chats SET person = former WHERE direct = 1 AND person IS NULL AND former = ?", (changed.identity,))
+    db.execute("UPDATE chats SET person = former, former = NULL WHERE direct = 1 AND person IS NULL AND former = ?", (changed.identity,))
     db.execute("UPDATE people SET name = ? WHERE id = ?", (changed.name, changed.identity))
     _answered(db, changed.identity, "approved", now)
 
@@ -311,22 +324,27 @@ def link(db: sqlite3.Connection, person: str, identity: str, now: float) -> None
         " ON CONFLICT (identity) DO UPDATE SET person = excluded.person, origin = excluded.origin",
         (identity, person, now),
     )
-    db.execute(f"UPDATE chats SET person = ? WHERE direct = 1 AND person IS NULL AND {_BASE} = ?", (person, identity))
+    theirs = "(person = :person OR person IS NULL)"  # one that was given up is theirs again
+    db.execute(
+        f"UPDATE chats SET person = :person, former = NULL WHERE direct = 1 AND {theirs} AND {_BASE} = :identity",
+        {"person": person, "identity": identity},
+    )
     _answered(db, identity, "approved", now)
 
 
 def _unlink(db: sqlite3.Connection, known: Known, identity: str, now: float) -> None:
-    """Its chats stay with the person who spoke there, until somebody else does."""
+    """Its chats stay with the person who spoke there, until somebody else does; nothing of theirs is said there any more."""
     for job in _jobs_at(db, known, identity):
         db.execute("UPDATE jobs SET enabled = 0 WHERE name = ?", (job,))
-    chats = f"SELECT id FROM chats WHERE direct = 1 AND {_BASE} = ?"
+    addresses = (_chats_at(db, known, identity),)
+    chats = "SELECT id FROM chats WHERE address IN (SELECT value FROM json_each(?))"
     db.execute(
-        f"UPDATE inbox SET state = 'refused', reason = ? WHERE state = 'new' AND kind <> 'notice' AND chat IN ({chats})", (GONE, identity)
+        f"UPDATE inbox SET state = 'refused', reason = ? WHERE state = 'new' AND kind <> 'notice' AND chat IN ({chats})", (GONE, *addresses)
     )
-    running = f"SELECT id FROM turns WHERE state IN ('running', 'waiting') AND chat IN ({chats})"
-    for (turn,) in db.execute(running, (identity,)).fetchall():
+    for (turn,) in db.execute(f"SELECT id FROM turns WHERE state IN ('running', 'waiting') AND chat IN ({chats})", addresses).fetchall():
         db.execute("UPDATE turns SET stop_requested_at = ? WHERE id = ?", (now, turn))
         approvals.stop(db, turn, now)
+    db.execute(f"UPDATE chats SET former = person WHERE id IN ({chats})", addresses)
     db.execute("DELETE FROM identities WHERE identity = ?", (identity,))
     db.execute("DELETE FROM access_requests WHERE identity = ?", (identity,))
 

@@ -241,7 +241,7 @@ def _lines(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
         forgetting.take(db, session, sorted(ids), means.zone, means.known, means.now)
         transcript.blank(db, ids, nameless=True)
     erasure.counts["lines in groups"] += len(rows)
-    erasure.keys["after"] = rows[-1][0] if len(rows) == LINES else after + SCAN
+    erasure.keys["after"] = rows[-1][0] if len(rows) == LINES else min(after + SCAN, last)
     if erasure.keys["after"] >= last:
         erasure.keys["stage"] = "threads"
     return "going"
@@ -283,6 +283,9 @@ def _rest(db: sqlite3.Connection, erasure: Erasure) -> State:
     chats, addresses = json.dumps(erasure.keys["chats"]), json.dumps(erasure.keys["addresses"])
     if _count(db, f"turns WHERE chat IN {_IN} AND state IN ('running', 'waiting')", chats):
         return "busy"
+    if _said_since(db, erasure, chats):
+        erasure.keys["stage"] = "lines"
+        return "going"
     for table, condition, values in (
         ("inbox", f"id IN (SELECT id FROM inbox WHERE chat IN {_IN} LIMIT ?)", (chats, SMALL)),
         ("outbox", f"number IN (SELECT number FROM outbox WHERE address IN {_IN} AND state != 'sending' LIMIT ?)", (addresses, SMALL)),
@@ -290,12 +293,20 @@ def _rest(db: sqlite3.Connection, erasure: Erasure) -> State:
         if gone := db.execute(f"DELETE FROM {table} WHERE {condition}", values).rowcount:
             erasure.counts["arrivals and deliveries"] += gone
             return "going"
+    if _count(db, f"outbox WHERE address IN {_IN}", addresses):
+        return "busy"  # it is being sent
     _leave_tables(db, erasure, chats, addresses)
     _leave_notes(db, erasure)
     _leave_people(db, erasure, chats)
     cleaning.ask(db)
     erasure.keys["stage"] = "cleared"
     return "cleared"
+
+
+def _said_since(db: sqlite3.Connection, erasure: Erasure, chats: str) -> bool:
+    """Whether they said something while the rest of it went."""
+    lines = "messages WHERE number > ? AND sender = ?"
+    return bool(_count(db, f"sessions WHERE chat IN {_IN}", chats) or _count(db, lines, erasure.keys["after"], erasure.keys["person"]))
 
 
 def _leave_tables(db: sqlite3.Connection, erasure: Erasure, chats: str, addresses: str) -> None:

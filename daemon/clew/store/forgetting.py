@@ -57,6 +57,8 @@ def take(
     db.execute(f"DELETE FROM edits WHERE message IN {_IN}", (listed,))
     cleaning.ask(db)
     db.execute(f"DELETE FROM outbox WHERE turn IN {_IN} AND state IN ('sent', 'dead', 'unknown')", (turns,))
+    # What is on its way keeps its row, without words: it says nothing more, and takes away what was shown of it.
+    db.execute(f"UPDATE outbox SET text = '', parts = '[]' WHERE turn IN {_IN} AND state IN ('pending', 'sending')", (turns,))
     for branch in branched:
         leave_summaries(db, branch, set(ids), first, zone, known)
     if transcript.between(db, session, 0):

@@ -112,7 +112,7 @@ def set_aside(db: sqlite3.Connection, chat: int, address: str) -> None:
     """Make room at a direct chat's address for whoever has its account now: what was said there stays with whoever said it, at one of
     its own. What was not sent yet is sent to nobody."""
     aside = f"{address}#{chat}"
-    db.execute("UPDATE chats SET address = ? WHERE id = ?", (aside, chat))
+    db.execute("UPDATE chats SET address = ?, former = coalesce(former, person) WHERE id = ?", (aside, chat))
     db.execute("DELETE FROM outbox WHERE address = ? AND state IN ('draft', 'pending', 'dead', 'unknown')", (address,))
     for table in ("outbox", "timeline", "attachments"):
         db.execute(f"UPDATE {table} SET address = ? WHERE address = ?", (aside, address))
@@ -123,9 +123,8 @@ def _adopt_chats(db: sqlite3.Connection) -> None:
     """A direct chat belongs to whoever its address is an identity of by the config. Somebody who was let in again has their own again."""
     base = "CASE WHEN instr(address, '/') THEN substr(address, 1, instr(address, '/') - 1) ELSE address END"
     may = "(origin IN ('config', 'local') OR coalesce(former, person) = person)"
-    db.execute(
-        f"UPDATE chats SET person = (SELECT person FROM identities WHERE identity = {base} AND {may}) WHERE direct = 1 AND person IS NULL"
-    )
+    whose = f"(SELECT person FROM identities WHERE identity = {base} AND {may})"
+    db.execute(f"UPDATE chats SET person = {whose}, former = CASE WHEN {whose} IS NULL THEN former END WHERE direct = 1 AND person IS NULL")
 
 
 def owner_address(db: sqlite3.Connection) -> str | None:
@@ -135,10 +134,10 @@ def owner_address(db: sqlite3.Connection) -> str | None:
 
 
 def owner_chat(db: sqlite3.Connection) -> tuple[str, str] | None:
-    """(address, person): the direct chat in which an owner was heard last."""
+    """(address, person): the direct chat in which an owner was heard last, by an account that is still theirs."""
     row = db.execute(
         "SELECT chats.address, chats.person FROM chats JOIN people ON people.id = chats.person"
-        " WHERE people.role = 'owner' AND chats.direct = 1"
+        " WHERE people.role = 'owner' AND chats.direct = 1 AND chats.former IS NULL"
         " ORDER BY (SELECT max(seq) FROM timeline WHERE timeline.address = chats.address) DESC LIMIT 1"
     ).fetchone()
     return (row[0], row[1]) if row else None

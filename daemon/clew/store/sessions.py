@@ -178,6 +178,7 @@ def delete(db: sqlite3.Connection, session: str) -> int:
     for (run,) in db.execute("SELECT id FROM sessions WHERE parent = ? AND run", (session,)).fetchall():
         gone += delete(db, run)
     db.execute("DELETE FROM outbox WHERE session = ? AND state != 'sending'", (session,))
+    db.execute("UPDATE outbox SET text = '', parts = '[]' WHERE session = ?", (session,))
     turns_of = "SELECT id FROM inbox WHERE turn IN (SELECT id FROM turns WHERE session = ?)"
     db.execute(f"DELETE FROM timeline WHERE inbox IN ({turns_of})", (session,))
     db.execute(f"UPDATE inbox SET text = '', context = '{{}}', sender_name = '' WHERE id IN ({turns_of})", (session,))
