@@ -16,7 +16,7 @@ from clew.tools import ToolContext
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault
-from tests.integration.engine import PEOPLE, Clock, World, calling, engine, exchanges, plugged, spoken, tool, words_of
+from tests.integration.engine import PEOPLE, START, Clock, World, calling, engine, exchanges, plugged, spoken, tool, words_of
 from tests.integration.test_engine_jobs import fire, history
 from tests.integration.test_engine_schedule import DAY, EIGHT, HOUR, daily, job, schedule
 
@@ -177,6 +177,24 @@ async def test_a_reservation_survives_a_crash_and_expires(tmp_path: Path, monkey
             assert "The budget of everybody here for today is nearly used up" in world.desk.answers(asked)[0].text
             clock.at += 901
             assert await world.desk.ask("go on") == "yes"
+
+
+async def test_a_reservation_of_a_clock_that_was_put_back_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from clew import service
+
+    monkeypatch.setattr(service, "GRACE", 0.0)
+    clock = Clock(START + 3650 * 86_400)
+    size = await cost_of_a_turn(tmp_path)
+    async with engine(tmp_path, lambda body: say("yes"), clock=clock, tok=estimate) as world:
+        budgets(world, all=Budget(per="all", every="day", tokens=round(2.6 * (size + 1000))))
+        held = world.model.hold()
+        async with world.running():
+            await world.desk.accept(world.desk.message("hello 0", "ada"))
+            await held.reached.wait()
+        held.release()
+        clock.at = START
+        async with world.running():
+            assert await world.desk.ask("hello 1", "bob") == "yes"
 
 
 async def test_a_call_that_is_tried_again_is_reserved_once(tmp_path: Path) -> None:

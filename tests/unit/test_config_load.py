@@ -92,6 +92,7 @@ http: {}
         ("schedule: [{name: a, every: 5ms, prompt: x, deliver_to: web:a}]", "1:29 schedule[0].every: must be at least 1.0"),
         ("limits: {message_bytes: 1MB}", "1:25 limits.message_bytes: must be a size such as 128KiB or 2MiB"),
         ("prices: {m: {input: 3.0}}", "1:10 prices.m.output: is missing"),
+        ("prices: {m: {input: 1.0e300, output: 1}}", "1:21 prices.m.input: must be at most 1000000.0"),
         ("agents: {}", "1:1 agents: unknown key (did you mean agent?)"),
         ("keep_recent: 3", "1:1 keep_recent: unknown key in this section (did you mean agent.compression.keep_recent?)"),
         ("agent: {timezone: ../../etc/passwd}", "1:19 agent.timezone: is not a time zone of the IANA list, such as Europe/Berlin"),

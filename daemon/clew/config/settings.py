@@ -357,7 +357,7 @@ class Docs(Settings):
     budget_chars: Annotated[int, Field(ge=0, le=100_000)] = 2000
 
 
-_Amount = Annotated[float, Field(ge=0)]
+_Amount = Annotated[float, Field(ge=0, le=1_000_000)]
 
 
 class McpServer(Settings):

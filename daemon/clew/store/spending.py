@@ -19,6 +19,8 @@ CHUNK = 500
 """Calls that are taken in by one statement."""
 REMEMBERED = 70 * 86_400.0
 """Seconds for which it is known that somebody was told of a budget: longer than any period."""
+LONGEST = 1800.0
+"""Seconds that no reservation lasts: one that ends later was made by a clock that has been put back since."""
 _OLD = "key GLOB 'said/budget/*' AND CAST(value AS REAL) < ?"
 
 _SUMS = "calls, input, output, cache_read, cache_write, micros, unpriced, replies, reply_ms"
@@ -177,9 +179,9 @@ def reserve(db: sqlite3.Connection, wanted: Wanted, limits: Sequence[Limit]) -> 
     """Reserve what a call may come to, if it fits every limit that binds it."""
     roll(db)
     db.execute(
-        "DELETE FROM reservations WHERE expires <= ? OR id = ?"
+        "DELETE FROM reservations WHERE expires <= ? OR expires > ? OR id = ?"
         " OR EXISTS (SELECT 1 FROM model_calls WHERE model_calls.id = reservations.id)",
-        (wanted.now, wanted.instead_of),
+        (wanted.now, wanted.now + LONGEST, wanted.instead_of),
     )
     payer = whose(db, wanted.session, wanted.payer)
     found = standings(db, payer, limits, wanted.now, rolled=True)
@@ -262,8 +264,8 @@ def _reserved(db: sqlite3.Connection, limit: Limit, subject: str, now: float) ->
     """What calls may come to that are being made. One whose row is there is among what was spent."""
     row: tuple[Any, ...] = db.execute(
         "SELECT coalesce(sum(tokens), 0), coalesce(sum(micros), 0) FROM reservations"
-        " WHERE expires > ? AND CASE ? WHEN 'person' THEN person = ? WHEN 'chat' THEN chat = ? ELSE 1 END"
+        " WHERE expires > ? AND expires <= ? AND CASE ? WHEN 'person' THEN person = ? WHEN 'chat' THEN chat = ? ELSE 1 END"
         " AND NOT EXISTS (SELECT 1 FROM model_calls WHERE model_calls.id = reservations.id)",
-        (now, limit.per, subject, subject),
+        (now, now + LONGEST, limit.per, subject, subject),
     ).fetchone()
     return Amount(row[0], row[1])
