@@ -106,6 +106,27 @@ async def test_a_branch_behind_a_summary_has_it_and_can_be_compacted_and_exporte
 
 
 @pytest.mark.asyncio
+async def test_a_branch_that_began_without_a_summary_has_its_own_first_one_undone(tmp_path: Path) -> None:  # P4, P6, P21, BO-009
+    async with talking(tmp_path) as world:
+        for number in range(3):
+            await world.desk.ask(f"message {number} of the trunk")
+        await world.desk.ask("/branch 2")
+        for number in range(3):
+            await world.desk.ask(f"message {number} of the branch")
+        branch = await world.session()
+        before = [row.id for row in (await world.store.view(branch)).messages]
+        await world.desk.ask("/compact")
+        (own,) = await world.store.compactions(branch)
+        assert own.to_seq > 2
+        assert await world.store.verify_session(branch) == []
+        exported = await world.store.export_session(branch)
+        assert [each["seq"] for each in exported["messages"]] == list(range(1, 9))
+        assert (await world.desk.ask("/undo compaction")).startswith("Undone: ")
+        assert await world.store.verify_session(branch) == []
+        assert [row.id for row in (await world.store.view(branch)).messages] == before
+
+
+@pytest.mark.asyncio
 async def test_a_branch_of_a_branch_goes_back_to_where_its_thread_began(tmp_path: Path) -> None:  # P6
     async with talking(tmp_path) as world:
         old = await world.seed(*exchanges(4))

@@ -175,8 +175,14 @@ def save_prompt(db: sqlite3.Connection, session: str, state: PromptState) -> Non
 
 def begins_branch(db: sqlite3.Connection, compaction: Compaction) -> bool:
     """Whether a thread that branched off begins behind this compaction: what it covers is another thread's, so that it stands for good."""
-    row = db.execute("SELECT fork_seq > 0 AND NOT run FROM sessions WHERE id = ?", (compaction.session,)).fetchone()
-    return compaction.parent is None and compaction.from_seq == 1 and bool(row and row[0])
+    if compaction.parent is not None or compaction.from_seq != 1 or compaction.to_seq == 0:
+        return False
+    row = db.execute(
+        "SELECT fork_seq > 0 AND NOT run AND NOT EXISTS (SELECT 1 FROM messages WHERE session = ?1 AND seq <= ?2)"
+        " FROM sessions WHERE id = ?1",
+        (compaction.session, compaction.to_seq),
+    ).fetchone()
+    return bool(row and row[0])
 
 
 def undo(db: sqlite3.Connection, session: str, expected: str, now: float) -> bool:
