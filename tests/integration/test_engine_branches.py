@@ -142,6 +142,8 @@ async def test_a_branch_of_a_branch_goes_back_to_where_its_thread_began(tmp_path
             await world.desk.ask("/branch 99")
             == "There is no message #99 here. `clew session show` numbers them; without a number it is the last one."
         )
+        await world.desk.ask("/branch 1")
+        assert " (this one): 1 message, last " in await world.desk.ask("/sessions")
         await world.store.delete_session(old)
         for session in (first, second):
             assert await world.store.verify_session(session) == []
@@ -167,6 +169,7 @@ async def test_nobody_goes_on_with_a_thread_of_somebody_else_or_takes_one_into_a
         listed = await world.desk.ask("/sessions", "ada/work")
         assert mine in listed
         assert "at desk:ada" in listed
+        assert ": 2 messages, last " in listed
         await world.desk.ask("hello", "bob")
         await world.desk.ask("hello", "team", sender="ada", direct=False)
         for chat, more in (("bob", {}), ("team", {"sender": "ada", "direct": False})):

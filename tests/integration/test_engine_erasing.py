@@ -1,6 +1,7 @@
 """A person erased: nothing of theirs is left in the tables, in the file's bytes, or on the disk; others keep theirs."""
 
 import asyncio
+import io
 import json
 import sqlite3
 import zipfile
@@ -21,10 +22,18 @@ from clew.transport import Attachment
 from tests.emulators.scripts import echo
 from tests.integration.engine import START, Clock, World, calling, engine
 from tests.integration.test_engine_forget import bytes_of
+from tests.unit.test_cli import called
 
 WORD, OTHERS = "marmalade", "cinnamon"
 """What ada says, and what others do."""
 PLACES = (b"marmalad", b"desk:ada")
+
+
+class Terminal(io.StringIO):
+    """Answers that somebody types."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @asynccontextmanager
@@ -218,7 +227,9 @@ async def test_what_is_said_while_the_rest_goes_goes_too(tmp_path: Path, monkeyp
     assert PLACES[0] not in bytes_of(tmp_path)
 
 
-def test_the_command_line_writes_out_and_erases(tmp_path: Path) -> None:  # P4, P5
+def test_the_command_line_writes_out_and_erases(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:  # P4, P5
     async def talked() -> None:
         async with talking(tmp_path / "data") as world:
             await lived(world)
@@ -249,6 +260,14 @@ def test_the_command_line_writes_out_and_erases(tmp_path: Path) -> None:  # P4, 
     assert "Nothing was erased" in preview.output, preview.output
     unasked = run.invoke(cli, ["privacy", "erase", "ada", "--config", str(config)])
     assert unasked.exit_code != 0
+    unknown = run.invoke(cli, ["privacy", "erase", "Ada", "--yes", "--config", str(config)])
+    assert isinstance(unknown.exception, NotFound)
+    assert "An id is meant" in (unknown.exception.hint or "")
+    monkeypatch.setattr("sys.stdin", Terminal("Ada\n"))
+    code, _, asked = called(capsys, "privacy", "erase", "ada", "--config", str(config))
+    assert code != 0
+    assert "Write ada to go on: " in asked
+    assert "nothing was erased, since that is not ada." in asked
     assert WORD[:8].encode() in bytes_of(tmp_path / "data")
     done = run.invoke(cli, ["privacy", "erase", "ada", "--yes", "--config", str(config)])
     assert done.exit_code == 0, done.output

@@ -42,6 +42,7 @@ async def test_days_budgets_people_models_and_threads(clew: Clew) -> None:  # P3
     empty = text_of(await seen(clew, SPEND))
     assert "Nothing was spent on these days." in empty
     session = await talk(clew, "hello", "hello again")
+    assert "The transcript has 4 messages in 1 session." in text_of(await seen(clew, "/console"))
     page = await seen(clew, SPEND)
     told = text_of(page)
     lines = (await clew.get("/api/v1/cost"))[1]["lines"]

@@ -140,8 +140,8 @@ def _confirm(person: str, counts: dict[str, int]) -> None:
     if not sys.stdin.isatty():
         raise UsageError("There is nobody to ask.", hint="Say --yes if you mean it.")
     click.echo(f"This erases for good, of {harmless(person)}: {_told(counts)}.", err=True)
-    if click.prompt("Write the name of the person to go on", default="", show_default=False, err=True) != person:
-        raise ClewError("nothing was erased.")
+    if click.prompt(f"Write {harmless(person)} to go on", default="", show_default=False, err=True) != person:
+        raise ClewError(f"nothing was erased, since that is not {person}.")
 
 
 def _told(counts: dict[str, int]) -> str:

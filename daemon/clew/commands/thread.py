@@ -38,7 +38,8 @@ def _listed(row: SessionRow, claim: Claim, zone: tzinfo) -> str:
     here = " (this one)" if row.id == claim.session else ""
     where = f", at {row.address}" if row.address != str(claim.address) else ""
     title = f", {short(row.title, LONGEST_TITLE)}" if row.title else ""
-    return f"{row.id}{here}: {row.messages} messages, last {datetime.fromtimestamp(row.updated, zone):%Y-%m-%d %H:%M}{where}{title}"
+    size = f"{row.messages:,} message{'' if row.messages == 1 else 's'}"
+    return f"{row.id}{here}: {size}, last {datetime.fromtimestamp(row.updated, zone):%Y-%m-%d %H:%M}{where}{title}"
 
 
 async def resume(rooms: Rooms, claim: Claim, rest: str) -> Answer:

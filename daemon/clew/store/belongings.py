@@ -70,7 +70,7 @@ def check(db: sqlite3.Connection, person: str) -> None:
         {"person": person},
     ).fetchone()
     if row is None:
-        raise NotFound(f"Nobody is known as {person[:60]!r}.", hint="`clew access people` lists who is.")
+        raise NotFound(f"Nobody is known as {person[:60]!r}.", hint="An id is meant: `clew access people` lists them.")
 
 
 def counts(db: sqlite3.Connection, person: str) -> dict[str, int]:

@@ -73,7 +73,7 @@ def _keys(db: sqlite3.Connection, person: str) -> dict[str, Any]:
     chats = db.execute(f"SELECT id, address FROM chats WHERE {OWN} ORDER BY id", {"person": person}).fetchall()
     known = db.execute("SELECT 1 FROM people WHERE id = ?", (person,)).fetchone()
     if not (known or chats or db.execute("SELECT 1 FROM messages WHERE sender = ? LIMIT 1", (person,)).fetchone()):
-        raise NotFound(f"Nobody is known as {person[:60]!r}.", hint="`clew access people` lists who is.")
+        raise NotFound(f"Nobody is known as {person[:60]!r}.", hint="An id is meant: `clew access people` lists them.")
     return {
         "person": person,
         "identities": identities,
