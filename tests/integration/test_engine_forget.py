@@ -234,6 +234,10 @@ async def test_what_is_forgotten_leaves_the_files_themselves(tmp_path: Path, how
         session = await world.session()
         if how != "private":
             await world.desk.ask("what of the jar of orange jam?", "ada/work")
+            await world.desk.ask(f"/recall {SECRET}", "ada/work")
+        assert SECRET in await world.desk.ask(f"/recall {SECRET}")
+        if how in ("conversation", "private"):
+            await world.desk.ask(f"/compact keep the {SECRET}")
         assert SECRET[:8].encode() in bytes_of(tmp_path)
         if how == "deleted":
             await world.desk.ask("/new")
@@ -270,3 +274,16 @@ async def test_a_reply_that_is_on_its_way_leaves_no_words_behind(tmp_path: Path,
         assert SECRET in world.desk.sent[1].text
         with closing(sqlite3.connect(tmp_path / "clew.db")) as db:
             assert not [text for (text,) in db.execute("SELECT text || parts FROM outbox") if SECRET in text]
+
+
+@pytest.mark.asyncio
+async def test_an_edit_of_what_was_forgotten_brings_no_words_back(tmp_path: Path) -> None:  # P5
+    async with talking(tmp_path) as world:
+        asked = world.desk.message(f"the {SECRET} is in the cellar", client_id="e1")
+        await world.desk.accept(asked)
+        await world.desk.until(lambda: bool(world.desk.answers(asked)))
+        await world.desk.ask("/forget yes")
+        await world.desk.accept(world.desk.message(f"the {SECRET} was", kind="edit", edits=asked.external_id))
+        await world.idle()
+        await cleaned(world)
+        assert SECRET[:8].encode() not in bytes_of(tmp_path)

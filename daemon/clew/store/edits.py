@@ -17,10 +17,17 @@ def take(db: sqlite3.Connection, item: Inbound, chat: int, person: str, now: flo
     if row is None:
         return
     number, state, message = row
-    if message is not None:
+    if message is not None and _forgotten(db, message):
+        db.execute("UPDATE inbox SET text = '', context = '{}' WHERE external_id = ?", (item.external_id,))
+    elif message is not None:
         db.execute("INSERT INTO edits (message, text, at) VALUES (?, ?, ?)", (message, item.text, item.sent_at or now))
     elif state == "new" and (newest := _newest(db, item.edits, chat, person)) is not None:
         db.execute("UPDATE inbox SET text = ? WHERE id = ?", (newest, number))
+
+
+def _forgotten(db: sqlite3.Connection, message: str) -> bool:
+    """Whether a message has no words any more, and is not given others by an edit."""
+    return db.execute("SELECT 1 FROM messages WHERE id = ? AND blocks = '[]'", (message,)).fetchone() is not None
 
 
 def applied(db: sqlite3.Connection, item: Inbound, person: str) -> Inbound:

@@ -11,6 +11,7 @@ from datetime import datetime, tzinfo
 
 from clew.context import ledger as ledgers
 from clew.context.forgetting import silent, without
+from clew.context.redact import redact
 from clew.store import Compaction, Foreseen, branches, cleaning, compactions, runs, transcript
 from clew.store.damage import readable
 from clew.store.files import verbs as files
@@ -19,6 +20,8 @@ from clew.store.notes import forgetting as notes
 
 LONGEST_PHRASE = 20
 """Words by which a fact is told from another."""
+BEGINNING, SHORTEST = 40, 12
+"""Characters of a message by which an answer that quotes it is known; what is shorter could be anybody's."""
 ASKED = 100
 """Messages that the index is asked for at once."""
 _IN = "(SELECT value FROM json_each(?))"
@@ -46,6 +49,7 @@ def take(
     first, turns = _first(db, session, listed), _turns(db, session, listed)
     facts = [] if notes_stay else notes.forget(db, ids, now)
     told = [*quoting(db, ids), *_telling(db, facts)]
+    answers = [*_answers(db, listed, [text for _, text in facts]), *_commands_since(db, session, listed, first)]
     _retract(db, (*ids, *told), now)
     db.execute(f"DELETE FROM pins WHERE message IN {_IN}", (listed,))
     db.execute(f"DELETE FROM recalled WHERE message IN {_IN}", (listed,))
@@ -56,9 +60,8 @@ def take(
     _leave_turns(db, turns)
     db.execute(f"DELETE FROM edits WHERE message IN {_IN}", (listed,))
     cleaning.ask(db)
-    db.execute(f"DELETE FROM outbox WHERE turn IN {_IN} AND state IN ('sent', 'dead', 'unknown')", (turns,))
-    # What is on its way keeps its row, without words: it says nothing more, and takes away what was shown of it.
-    db.execute(f"UPDATE outbox SET text = '', parts = '[]' WHERE turn IN {_IN} AND state IN ('pending', 'sending')", (turns,))
+    _leave_deliveries(db, turns)
+    _leave_commands(db, answers)
     for branch in branched:
         leave_summaries(db, branch, set(ids), first, zone, known)
     if transcript.between(db, session, 0):
@@ -101,6 +104,45 @@ def _leave_turns(db: sqlite3.Connection, turns: str) -> None:
     db.execute(f"DELETE FROM recalled WHERE turn IN {_IN}", (turns,))
 
 
+def _leave_deliveries(db: sqlite3.Connection, turns: str) -> None:
+    """What is on its way keeps its row, without words: it says nothing more, and takes away what was shown of it."""
+    db.execute(f"DELETE FROM outbox WHERE turn IN {_IN} AND state IN ('sent', 'dead', 'unknown')", (turns,))
+    db.execute(f"UPDATE outbox SET text = '', parts = '[]' WHERE turn IN {_IN} AND state IN ('pending', 'sending')", (turns,))
+
+
+def _leave_commands(db: sqlite3.Connection, turns: Sequence[str]) -> None:
+    """Take away commands with what was answered to them: they stand in no transcript."""
+    listed = json.dumps(turns)
+    db.execute(f"DELETE FROM timeline WHERE inbox IN (SELECT id FROM inbox WHERE turn IN {_IN})", (listed,))
+    db.execute(f"UPDATE inbox SET text = '', context = '{{}}' WHERE turn IN {_IN}", (listed,))
+    _leave_deliveries(db, listed)
+
+
+def _answers(db: sqlite3.Connection, listed: str, facts: Sequence[str] = ()) -> list[str]:
+    """Turns of commands whose answers quote how one of these messages or facts begins, in any chat."""
+    rows = db.execute(f"SELECT {transcript.COLUMNS} FROM messages WHERE id IN {_IN}", (listed,)).fetchall()
+    texts = [*facts, *(redact(transcript.message(row).text) for row in rows)]
+    wanted = [each for each in {" ".join(text.split())[:BEGINNING] for text in texts} if len(each) >= SHORTEST]
+    if not wanted:
+        return []
+    said = db.execute("SELECT o.turn, o.text FROM turns AS t JOIN outbox AS o ON o.turn = t.id WHERE t.kind = 'command'")
+    return [turn for turn, text in said if any(map(" ".join(text.split()).__contains__, wanted))]
+
+
+def _commands_since(db: sqlite3.Connection, session: str, listed: str, first: int) -> list[str]:
+    """Turns of a session's commands that were answered since the first of these messages, where nothing is left behind it."""
+    left = f"SELECT 1 FROM messages WHERE session = ? AND seq > ? AND blocks != '[]' AND id NOT IN {_IN}"
+    if db.execute(left, (session, first, listed)).fetchone():
+        return []
+    since = "SELECT coalesce(min(at), 0.0) FROM messages WHERE session = ? AND seq >= ?"
+    rows = db.execute(
+        f"SELECT id FROM turns AS t WHERE session = ? AND started >= ({since}) AND kind = 'command'"
+        " AND EXISTS (SELECT 1 FROM outbox WHERE turn = t.id)",  # the one that forgets has no answer yet
+        (session, session, first),
+    )
+    return [turn for (turn,) in rows]
+
+
 def _retract(db: sqlite3.Connection, ids: Sequence[str], now: float) -> None:
     db.executemany(
         "INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', ?) ON CONFLICT (message) DO UPDATE"
@@ -126,6 +168,7 @@ def _blank(db: sqlite3.Connection, ids: Sequence[str]) -> None:
 
 def unquote(db: sqlite3.Connection, ids: Sequence[str]) -> None:
     """Messages are about to be deleted: what quotes them elsewhere goes too, as of when it was written."""
+    _leave_commands(db, _answers(db, json.dumps(ids)))
     _blank(db, quoting(db, ids))
     db.execute(f"DELETE FROM recalled WHERE message IN {_IN}", (json.dumps(ids),))
     _leave_prompts(db, set(ids), set())
