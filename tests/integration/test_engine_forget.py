@@ -239,6 +239,8 @@ async def test_what_is_forgotten_leaves_the_files_themselves(tmp_path: Path, how
         if how in ("conversation", "private"):
             await world.desk.ask(f"/compact keep the {SECRET}")
         assert SECRET[:8].encode() in bytes_of(tmp_path)
+        typed = next(tmp_path.rglob("clew.db")).with_name("terminal_history")
+        typed.write_text(f"\n# 2026-11-30 21:16:01\n+my jar of orange jam, the {SECRET}, is in the cellar\n")
         if how == "deleted":
             await world.desk.ask("/new")
             await world.store.delete_session(session)

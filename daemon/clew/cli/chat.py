@@ -19,6 +19,7 @@ from clew.cli.reading import reading
 from clew.config import Config
 from clew.errors import UsageError
 from clew.messages import Message
+from clew.store.cleaning import INPUTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ async def _in_lines(config: Config, client: Client, entry: Entry, as_json: bool)
 async def _on_a_terminal(config: Config, client: Client, entry: Entry) -> None:
     from clew.cli.prompt import Terminal
 
-    terminal = Terminal(config.data_dir / "terminal_history")
+    terminal = Terminal(config.data_dir / INPUTS)
     conversation = Conversation(terminal, entry.after)
     terminal.begin(entry.session, entry.title, entry.last)
     await _until_either(terminal.talk(conversation), converse(client, conversation, terminal))

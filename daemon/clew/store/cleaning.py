@@ -13,6 +13,8 @@ from clew.store.damage import readable
 STATE = "cleaning"
 """The row of `meta` that says which indexes are still to be merged."""
 INDEXES = ("messages_fts", "notes_fts", "chunks_fts")
+INPUTS = "terminal_history"
+"""The file beside the database in which `clew chat` keeps what was typed."""
 PAGES = 64
 """Pages of an index that one slice merges: a few milliseconds."""
 

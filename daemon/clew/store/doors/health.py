@@ -1,6 +1,7 @@
 """How the file is, what is in it, and its index."""
 
 import asyncio
+import os
 import shutil
 
 from clew.errors import StoreError
@@ -55,13 +56,26 @@ class HealthDoor(Opened):
         return self._path.stat().st_size
 
     async def clean_some(self) -> bool:
-        """Let what was deleted leave some more pages of the search indexes, and in the end the log. False: nothing is left to do."""
+        """Let what was deleted leave some more pages of the search indexes, and in the end the log and what was typed in terminals.
+
+        False: nothing is left to do.
+        """
         if not await self._db.read(cleaning.waits):
             return False
         if await self._db.write_relaxed(cleaning.step):
             return True
+        await asyncio.to_thread(self._empty_inputs)
         await self._db.checkpoint()
         return False
+
+    def _empty_inputs(self) -> None:
+        inputs = self._path.with_name(cleaning.INPUTS)
+        try:
+            os.truncate(inputs, 0)  # a chat that runs goes on with the file
+        except FileNotFoundError:
+            pass
+        except PermissionError:  # root's: the folder is ours
+            inputs.unlink()
 
     async def failing(self) -> StoreError:
         """Wait until a write fails for a reason that lies outside of it, such as a full disk. Returns the reason."""
