@@ -83,6 +83,7 @@ def _own_terminal() -> None:
     import termios
 
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what a shell runs behind the scenes has it ignored
 
 
 @pytest.mark.e2e
