@@ -120,6 +120,7 @@ def test_one_identity_in_two_spellings_is_that_of_one_person(tmp_path: Path) -> 
             "transports.a.number: transports.b has",
         ),
         ("a: {kind: mqtt}, mqtt: {}", "transports.a.bot: transports.mqtt has"),
+        (f"b: {{{TELEGRAM}, mode: webhook}}", "transports.b.mode: needs http.public_url"),
     ],
 )
 def test_a_section_that_cannot_work_is_a_fault(tmp_path: Path, section: str, fault: str) -> None:  # BO-100
@@ -129,7 +130,7 @@ def test_a_section_that_cannot_work_is_a_fault(tmp_path: Path, section: str, fau
 
 
 def test_what_is_switched_off_may_be_unfinished(tmp_path: Path) -> None:
-    off = f"slack: {{enabled: false}}, webhook: {{enabled: false, secret: x}}, a: {{{TELEGRAM}, enabled: false}}"
+    off = f"slack: {{enabled: false}}, webhook: {{enabled: false, secret: x}}, a: {{{TELEGRAM}, enabled: false, mode: webhook}}"
     assert warnings(tmp_path, f"transports: {{{off}, b: {{{TELEGRAM}}}}}") == []
 
 

@@ -70,6 +70,7 @@ def test_what_a_value_means(text: str, value: object) -> None:
     ("raw", "fault"),
     [
         (b"a: 1\nb: 2\na: 3", "f:3:1 a: is written twice in one section, first in line 1"),
+        ("jos\u00e9: 1\njose\u0301: 2".encode(), "f:2:1 jose\u0301: is written twice in one section, first in line 1"),
         (b"s:\n  a: 1\n  \"a\": 2", "f:3:3 s.a: is written twice in one section, first in line 2"),
         (b"a: caf\xe9", "f:1:7 is not UTF-8 here; save the file as UTF-8"),
         (b"\xff\xfea\x00", "f:1:1 is not UTF-8 here; save the file as UTF-8"),

@@ -123,6 +123,15 @@ def _http(data: dict[str, Any]) -> Iterator[Fault]:
         yield Fault(("http", "host"), "other machines could reach this without a secret: set http.token, or use 127.0.0.1")
 
 
+def _webhooks(data: dict[str, Any]) -> Iterator[Fault]:
+    """A platform that is to call clew at an address which nobody gave it."""
+    if _at(data, "http", "public_url"):
+        return
+    for name, section in _entries(data, "transports"):
+        if section.get("mode") == "webhook" and section.get("enabled", True) is True:
+            yield Fault(("transports", name, "mode"), "needs http.public_url, the address at which the platform reaches clew")
+
+
 def _short_token(data: dict[str, Any]) -> Iterator[Fault]:
     token = _at(data, "http", "token")
     if isinstance(token, str) and 0 < len(token) < SHORTEST_TOKEN:
@@ -272,6 +281,7 @@ _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Fault]], ...] = (
     _data_dir,
     _compression,
     _http,
+    _webhooks,
     _providers,
     _embeddings,
     _identities,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ MAX_BYTES = 2**20
 """Largest file; 500 schedules take 48 KB."""
 MAX_DEPTH = 32
 """Deepest nesting; the deepest key of ours is at 5."""
+LONGEST_NAME = 1000
+"""Characters of a key that is compared however its accents were typed; normalising takes quadratic time where it is all accents."""
 MAX_NODES = 50_000
 """Most values, those repeated by aliases counted each time."""
 
@@ -287,16 +290,18 @@ class _Reader:
 
     def _mapping(self, mark: Mark, depth: int) -> tuple[Mapping, int]:
         found = Mapping(mark, {})
+        written: dict[str, str] = {}  # keys that look alike are one, however their accents were typed
         tallest = 0
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             key = self._key(event, depth)
             self.trail.append(key or "?")
-            if key in found.items:
-                self._fault(_mark(event), f"is written twice in one section, first in line {found.keys[key].line}")
+            alike = written.setdefault(_composed(key), key) if key else ""
+            if alike in found.items:
+                self._fault(_mark(event), f"is written twice in one section, first in line {found.keys[alike].line}")
             node, height = self._node(next(self.events), depth + 1)
             self.trail.pop()
             tallest = max(tallest, height)
-            if key is not None and key not in found.items:
+            if key is not None and alike not in found.items:
                 found.items[key], found.keys[key] = node, _mark(event)
         return found, tallest + 1
 
@@ -313,3 +318,7 @@ def shown(path: Path) -> str:
     """`path` with dots, as people read it, control characters and excess length taken out."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part[:80]}" for part in path)
     return "".join(char if char.isprintable() else "?" for char in "".join(parts).removeprefix("."))
+
+
+def _composed(key: str) -> str:
+    return unicodedata.normalize("NFC", key) if len(key) <= LONGEST_NAME else key
