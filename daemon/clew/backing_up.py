@@ -69,5 +69,5 @@ class BackingUp:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         made = backups.make(self._database, self.folder, self._time.wall(), tell)
         backups.note(self._database.parent, made)
-        gone = backups.rotate(self.folder, KEPT)
+        gone = backups.rotate(self.folder, KEPT, Path(made.path))
         log.info("backup.made", path=made.path, bytes=made.size, files=made.files, removed=len(gone))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import StoreError
+from clew.store import backups
 from clew.store.backup import backup
 from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import opened, turn
@@ -82,3 +83,25 @@ async def test_what_is_written_meanwhile_neither_begins_the_copy_anew_nor_gets_i
     assert seen[-1] == (len(seen), len(seen))
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
         assert copy.execute("SELECT count(*) FROM meta WHERE key = 'meanwhile'").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("made", "there", "kept"),
+    [
+        ("20270115", ["20260101", "20260102"], ["20260102", "20270115"]),
+        ("20270115", ["20260101", "20990101", "20990102"], ["20260101", "20270115"]),
+        ("19700101", ["20260101", "20260102"], ["19700101", "20260102"]),
+    ],
+    ids=["as ever", "the clock was ahead", "the clock is behind"],
+)
+def test_a_backup_is_never_taken_away_as_soon_as_it_is_made(tmp_path: Path, made: str, there: list[str], kept: list[str]) -> None:
+    def name(day: str) -> str:
+        return f"clew-{day}T000000Z.db"
+
+    for day in (*there, made):
+        (tmp_path / name(day)).touch()
+    (tmp_path / name("20250101")).mkdir()
+    (tmp_path / name("20980101")).symlink_to("/dev/null")
+    gone = backups.rotate(tmp_path, 2, tmp_path / name(made))
+    assert {path.name for path in gone} == {name(day) for day in {*there, made} - {*kept}}
+    assert {path.name for path in tmp_path.iterdir()} == {name(day) for day in (*kept, "20250101", "20980101")}

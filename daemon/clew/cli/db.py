@@ -59,7 +59,7 @@ def backup(target: Path, keep: int | None, path: Path | None, as_json: bool) -> 
         backups.note(source.parent, made)
     except OSError as error:
         click.echo(f"{source.parent / backups.LIST}: {error.strerror}; the backup is good, `clew doctor` will not know of it", err=True)
-    gone = _rotated(folder, keep) if folder and keep else []
+    gone = _rotated(folder, keep, Path(made.path)) if folder and keep else []
     if as_json:
         print_json({**asdict(made), "removed": [str(each) for each in gone]})
         return
@@ -70,9 +70,9 @@ def backup(target: Path, keep: int | None, path: Path | None, as_json: bool) -> 
         click.echo(f"{each}: removed, {keep} newer ones are kept")
 
 
-def _rotated(folder: Path, keep: int) -> list[Path]:
+def _rotated(folder: Path, keep: int, made: Path) -> list[Path]:
     try:
-        return backups.rotate(folder, keep)
+        return backups.rotate(folder, keep, made)
     except OSError as error:
         raise ClewError(f"{error.filename}: {error.strerror}.", hint="The backup is good; older ones are still there.") from None
 

@@ -68,9 +68,12 @@ def newest(folder: Path) -> Path | None:
     return max(_ours(folder), default=None)
 
 
-def rotate(folder: Path, keep: int) -> list[Path]:
-    """Take away all but the newest `keep` backups of a folder, with their files. Returns those that went. Raises OSError."""
-    gone = sorted(_ours(folder))[:-keep]
+def rotate(folder: Path, keep: int, made: Path) -> list[Path]:
+    """Take away all but the newest `keep` backups of a folder, with their files. Returns those that went. Raises OSError.
+
+    made: the newest, that of now. One with a later name was made while the clock was wrong: it goes before all others.
+    """
+    gone = sorted(_ours(folder), key=lambda path: (path.name <= made.name, path.name))[:-keep]
     for path in gone:
         shutil.rmtree(files_beside(path), ignore_errors=True)
         path.unlink()
@@ -78,7 +81,7 @@ def rotate(folder: Path, keep: int) -> list[Path]:
 
 
 def _ours(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if OURS.fullmatch(path.name)]
+    return [path for path in folder.iterdir() if OURS.fullmatch(path.name) and path.is_file() and not path.is_symlink()]
 
 
 def _parsed(line: str) -> Backup | None:
