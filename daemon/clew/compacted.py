@@ -216,7 +216,7 @@ def preview_words(demoted: int, kept: int, tokens_before: int, tokens_after: int
 def outcome_words(state: str, messages: int, covered: int, error: str, note: str = "") -> str:
     """What a compaction that somebody asked for came to: the fields of an `Outcome`."""
     if state == "done":
-        said = f"Compacted: {_messages(covered)} went into the summary, the window has {messages} now. Nothing was deleted."
+        said = f"Compacted: {_messages(covered)} went into the summary; with it the window has {messages} now. Nothing was deleted."
         return f"{said} It was done without a model. {note}" if note else said
     said_of = {"nothing": NOTHING, "lost": "Another compaction was first; everything is in order."}
     return said_of.get(state, f"Compacting did not work: {error}. The conversation is as it was.")

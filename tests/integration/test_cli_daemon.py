@@ -232,7 +232,7 @@ def test_compact_now_and_look_at_what_became_of_it(clew: Command) -> None:  # P4
     session = clew.talk("one", "two", "three")
     assert "4 messages would go into the summary and 2 stay" in clew.ok("session", "compact", session, "--preview")
     assert "never compacted" in clew("session", "compactions", session)[2]
-    assert "Compacted: 4 messages went into the summary, the window has 3 now." in clew.ok(
+    assert "Compacted: 4 messages went into the summary; with it the window has 3 now." in clew.ok(
         "session", "compact", session, "--focus", "numbers"
     )
     assert "nothing to compact" in clew.ok("session", "compact", session)

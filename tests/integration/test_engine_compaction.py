@@ -547,7 +547,7 @@ async def test_compact_by_hand_with_a_focus_and_a_preview(tmp_path: Path) -> Non
             assert preview.startswith("12 messages would go into the summary and 4 stay")
             assert world.model.calls == []
             answer = await world.desk.ask("/compact the booking codes")
-            assert answer.startswith("Compacted: 12 messages went into the summary, the window has 5 now.")
+            assert answer.startswith("Compacted: 12 messages went into the summary; with it the window has 5 now.")
             assert "the booking codes" in material(world.summaries[0])
             (compaction,) = await compactions(world)
             assert (compaction.trigger, compaction.covered) == ("command", 12)
