@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -340,7 +341,7 @@ def test_a_browser_is_let_in_from_the_command_line(
     code, out, err = clew("access", "web", "bob")
     assert code == 0, err
     assert out.startswith("https://clew.example.org/login/link#")
-    assert "as bob, once, until" in err
+    assert re.search(r"as bob, once, until \d{4}-\d\d-\d\d \d\d:\d\d\.$", err, re.MULTILINE)
     link = json.loads(clew.ok("access", "web", "--json"))
     assert (link["person"], link["url"] != out.strip()) == ("ada", True)
     assert clew.ok("access", "logout", "--all") == "No browsers were logged out.\n"

@@ -181,7 +181,7 @@ async def web(person: str, path: Path | None, as_json: bool) -> None:
         print_json(link)
     else:
         click.echo(link["url"])
-        click.echo(f"It logs a browser in as {link['person']}, once, until {local(link['until'], zone(config))}.", err=True)
+        click.echo(f"It logs a browser in as {link['person']}, once, until {local(link['until'], zone(config)):%Y-%m-%d %H:%M}.", err=True)
 
 
 @access.command()
