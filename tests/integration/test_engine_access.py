@@ -195,6 +195,17 @@ async def test_what_cannot_be_is_said_and_changes_nothing(tmp_path: Path, words:
             assert [(each.id, each.role, each.name) for each in await world.store.people()] == before
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("again", ["JOSE\u0301", "josé", "ＪＯＳÉ"])
+async def test_a_name_is_one_however_it_is_written(tmp_path: Path, again: str) -> None:  # P46
+    async with engine(tmp_path) as world:
+        owned(world)
+        async with world.running():
+            await world.desk.ask("/access approve desk:carol as José")
+            assert "José is somebody already" in await world.desk.ask(f"/access approve desk:dave as {again}")
+            assert await world.desk.ask(f"/access role {again} guest") == "José is guest now."
+
+
 # Taking it away --------------------------------------------------------------------------------------------------
 
 

@@ -283,6 +283,11 @@ def test_a_zip_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         read("chatgpt", path)
 
 
+def test_a_device_is_not_read_for_ever() -> None:
+    with pytest.raises(ExportError, match="/dev/zero is a device, no file"):
+        list(opening.streams(Path("/dev/zero"), r"conversations\.json"))
+
+
 def test_a_damaged_zip_and_one_without_the_file(tmp_path: Path) -> None:
     path = exports.zipped(tmp_path / "e.zip", conversations__json=[exports.chatgpt(*exports.BOILER, current="a2", title="x" * 5000)])
     body = bytearray(path.read_bytes())

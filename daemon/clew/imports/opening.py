@@ -56,6 +56,8 @@ def streams(path: Path, wanted: str) -> Iterator[tuple[str, Stream]]:
             with _opened(each) as file:
                 yield each.name, _Bounded(file, each.name, MOST_BYTES)
         found = bool(names)
+    elif path.is_char_device() or path.is_block_device():
+        raise ExportError(f"{path} is a device, no file.")  # it may never end
     elif _is_zip(path):
         found = yield from _unpacked(path, fits)
     else:

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 
 from clew.clock import new_id
+from clew.context.text import normalise
 from clew.errors import NotFound, UsageError
 from clew.store import AccessEffect, AccessRequest, Changed, Given, Identity, Known, Person, PersonRole, approvals, merging, outbox, people
 
@@ -42,11 +43,18 @@ def person(db: sqlite3.Connection, key: str) -> Known:
 
 def _find(db: sqlite3.Connection, key: str) -> Known | None:
     row = db.execute(
-        "SELECT id, name, role, origin FROM people WHERE id = :key OR (name <> '' AND lower(name) = lower(:key))"
-        " OR id = (SELECT person FROM identities WHERE identity = :key) ORDER BY id = :key DESC, lower(name) = lower(:key) DESC LIMIT 1",
-        {"key": key},
+        "SELECT id, name, role, origin FROM people WHERE id = :key OR id = :named"
+        " OR id = (SELECT person FROM identities WHERE identity = :key) ORDER BY id = :key DESC, id = :named DESC LIMIT 1",
+        {"key": key, "named": _named(db, key)},
     ).fetchone()
     return _known(db, row) if row else None
+
+
+def _named(db: sqlite3.Connection, name: str) -> str | None:
+    """The id of whoever has this name, however it is written: in capitals, with accents of their own."""
+    wanted = normalise(name)
+    names = db.execute("SELECT id, name FROM people WHERE name <> ''").fetchall()
+    return next((person for person, each in names if normalise(each) == wanted), None)
 
 
 def requests(db: sqlite3.Connection, state: str | None, now: float) -> list[AccessRequest]:
