@@ -218,6 +218,9 @@ def test_an_export_comes_back_equal(clew: Command, tmp_path: Path) -> None:  # P
     session = clew.talk("to be kept", "/compact", "and this")
     file = tmp_path / "talk.json"
     assert clew("session", "export", session, "--output", str(file))[:2] == (0, "")
+    for command in (("session", "export", session), ("privacy", "export", "owner")):
+        nowhere = file.parent / "gone" / "x"
+        assert f"clew: {nowhere}: No such file or directory" in clew(*command, "--output", str(nowhere))[2]
     assert file.stat().st_mode & 0o777 == 0o600
     assert [*tmp_path.iterdir()] == [file]
     assert clew("session", "import", str(file))[0] == 2  # it is here already

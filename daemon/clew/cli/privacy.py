@@ -48,6 +48,8 @@ async def export(person: str, output: Path, path: Path | None, as_json: bool) ->
         try:
             if output.exists():
                 raise UsageError(f"{output} is there already.", hint="Nothing is overwritten: name a file that is not there yet.")
+            if not output.parent.is_dir():
+                raise UsageError(f"{output}: No such file or directory.", hint="Make its folder first.")
             handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
                 manifest = await _written(archive, store, person, counts)

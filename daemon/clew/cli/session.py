@@ -172,6 +172,9 @@ def _write(path: Path, text: str) -> None:
         with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
         unfinished.replace(path)
+    except OSError as error:
+        error.filename = str(path)  # the file that was asked for
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 
