@@ -16,7 +16,7 @@ from clew.config import Limits
 from clew.context.consent import QUESTION_CODE, Answer, read_answer, read_reaction
 from clew.context.loops import IN_A_ROW, REST
 from clew.context.sniffing import UNKNOWN
-from clew.context.text import clean
+from clew.context.text import clean, first_word
 from clew.metrics import Metrics
 from clew.store import AccessRequest, Asked, Given, Offer, Sender, Verdict, links
 from clew.store.sqlite import SqliteStore
@@ -75,7 +75,7 @@ def decider(unknown: Unknown, limits: Limits, code: Callable[[], str]) -> Callab
             return _aside(item, sender, unknown, limits)
         if sender.person is None and (unknown != "allow" or sender.request == "denied"):
             return _stranger(sender, unknown, code)
-        if sender.loop and first_word(item.text) not in CONTROL:
+        if sender.loop and first_word(item.text)[0] not in CONTROL:
             return Verdict(refused=LOOPS if sender.loop == "begins" else RESTS)
         if item.refused:
             return _refusal(item.refused, "changed")
@@ -146,7 +146,7 @@ def _untakable(item: Inbound, limits: Limits) -> str:
 def _known(item: Inbound, sender: Sender, limits: Limits) -> Verdict:
     if why := _untakable(item, limits):
         return _refusal(why, "changed")
-    if first_word(item.text) in CONTROL:
+    if first_word(item.text)[0] in CONTROL:
         return _stop(sender)
     if answered := _answer(item, sender):
         return answered
@@ -209,14 +209,9 @@ def _stop(sender: Sender) -> Verdict:
     return Verdict(kind="control", reply="Stopping.", stop=sender.running)
 
 
-def first_word(text: str) -> str:
-    """The first word in lower case, empty where there is none."""
-    return text.split(maxsplit=1)[0].lower() if text.strip() else ""
-
-
 def is_command(text: str) -> bool:
     """A line that begins with one slash and a letter; paths such as /etc/hosts and comments are not commands."""
-    word = first_word(text)
+    word, _ = first_word(text)
     return len(word) > 1 and word[0] == "/" and word[1:].replace("_", "").isalpha()
 
 

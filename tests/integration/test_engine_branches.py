@@ -244,6 +244,15 @@ async def test_what_is_said_in_private_is_known_in_its_thread_alone_and_gone_wit
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("typed", ["\u200e/private on", "\u202a/private\u202c on\u202c", "\ufeff/PRIVATE on", "\uff0f\uff50rivate\u3000on"])
+async def test_private_begins_however_it_was_typed(tmp_path: Path, typed: str) -> None:  # P33, BO-109
+    async with talking(tmp_path) as world:
+        calls = len(world.replies)
+        assert (await world.desk.ask(typed)).startswith("Private from now on.")
+        assert len(world.replies) == calls
+
+
+@pytest.mark.asyncio
 async def test_private_ends_where_somebody_ends_it_and_what_was_said_stays_private(tmp_path: Path) -> None:  # P33
     async with talking(tmp_path) as world:
         assert await world.desk.ask("/private") == "This conversation is not private. /private [on | off] changes that."

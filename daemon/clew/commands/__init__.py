@@ -3,20 +3,21 @@
 from clew import jobs_command
 from clew.commands import access, compacting, noting, recalling, remembering, standing, thread
 from clew.commands.command import MEMBERS, OWNERS, Answer, Command, Rooms
+from clew.context.text import first_word
 from clew.errors import ClewError, StoreError
 from clew.store import Claim
 
 
 async def answer(rooms: Rooms, claim: Claim) -> Answer:
     """Run the command of a claim. Raises Stopped."""
-    word, *rest = claim.items[0].text.split(maxsplit=1)
-    command = COMMANDS.get(word.lower())
+    word, rest = first_word(claim.items[0].text)
+    command = COMMANDS.get(word)
     if command is None or command.run is None:
         return Answer(f"I do not know {word}. /help lists what I do know.")
     if claim.person is None or claim.person.role not in command.roles:
         return Answer(f"{word} is not for you here.")
     try:
-        return await command.run(rooms, claim, rest[0].strip() if rest else "")
+        return await command.run(rooms, claim, rest)
     except StoreError:
         raise
     except ClewError as error:

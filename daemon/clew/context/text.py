@@ -45,6 +45,9 @@ _UNWRITTEN = re.compile(  # points of Hebrew and Arabic; marks that no letter ho
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc"
     "\u0300-\u036f\u00ad\u061c\u180b-\u180f\u200b\u200d-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
 )
+_AROUND = "".join(map(chr, (0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), 0x2060, *range(0x2066, 0x206A), 0xFEFF))) + "".join(
+    sign for sign in map(chr, range(0x3001)) if sign.isspace()
+)
 _EMOJI = re.compile("[\u2600-\u27bf\u2b50-\u2b55\U0001f300-\U0001faff]")
 _MARKER = re.compile(r"\[redacted(?:: [a-z ]{1,20})?\]")
 _SUFFIXES = ("ations", "ation", "ingly", "edly", "ings", "ing", "ies", "ied", "ers", "es", "ed", "er", "ly", "s", "e", "y", "i")
@@ -56,6 +59,13 @@ def clean(text: str) -> str:
     Line ends become newlines; everything else is kept as it was written. Never fails.
     """
     return _UNWANTED.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def first_word(text: str) -> tuple[str, str]:
+    """(the first word, in lower case and of the usual width; what follows it). What is not seen around either is left out: keyboards and
+    platforms put marks of direction around a line that runs the other way."""
+    first, *rest = text.strip(_AROUND).split(maxsplit=1) or [""]
+    return normalise(first.strip(_AROUND)[:MAX_WORD]), rest[0].strip(_AROUND) if rest else ""
 
 
 def normalise(text: str) -> str:
