@@ -114,7 +114,7 @@ def _section(section: Section, files: Mapping[str, str]) -> str:
     for key, value in section.values.items():
         line = f"    {key}: {_value(value, files.get(f'{section.name}_{key}', ''))}"
         remark = section.remarks.get(key, "")
-        lines.append(f"{line:<40}# {remark}" if remark else line)
+        lines.append(f"{line:<39} # {remark}" if remark else line)
     if len(lines) == 1:
         lines.append("    enabled: true")
     return "\n".join(lines) + "\n"
