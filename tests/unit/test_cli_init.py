@@ -230,7 +230,9 @@ def test_an_answer_that_cannot_be_is_told_in_words(kind: str, key: str, answer: 
 
 def test_a_section_names_its_kind_and_keeps_secrets_out() -> None:
     section = Section("mine", "openai", {"model": "a: b", "api_key": Secret("sk-1")}, {"model": "what answers", "api_key": "what opens it"})
-    text = rendered(Draft(section, transports=[Section("bot", "telegram", {"token": Variable("T")})]), {"mine_api_key": "clew.secrets/mine"})
+    text = rendered(
+        Draft(section, transports=[Section("bot", "telegram", {"token": Variable("T")})]), {"mine_api_key": "clew.secrets/mine"}
+    )
     model = '    model: "a: b"'
     assert f'  mine:\n    kind: openai\n{model:<40}# what answers\n    api_key: "${{file:clew.secrets/mine}}" # what opens it\n' in text
     assert '  bot:\n    kind: telegram\n    token: "${T}"\n' in text
