@@ -96,6 +96,7 @@ def _lines(seen: Seen) -> Iterator[str]:
     yield f"My window holds about {seen.tokens:,} of {seen.window:,} tokens ({share:.0%}), as {seen.model} counts them:"
     for part in seen.parts:
         yield f"- {part.name}: {part.tokens:,}{_counted(part)}"
+    yield ""  # else the last part goes on, where this is read as Markdown
     yield f"{seen.summarised} messages stand behind the summary." if seen.summarised else "Nothing was compacted here yet."
     kept = [f"{count} {what}" for count, what in ((seen.pinned, "pinned"), (seen.shortened, "shortened to a line")) if count]
     if kept:

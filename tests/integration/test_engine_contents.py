@@ -25,8 +25,7 @@ async def test_the_parts_of_the_window_are_those_of_the_request(tmp_path: Path) 
             assert "summary" not in names
             assert (before.at_messages, before.pinned, before.summarised) == (20, 1, 0)
             said = await world.desk.ask("/context")
-            assert f"- messages: {names['messages'].tokens:,} (11)" in said
-            assert "Nothing was compacted here yet." in said
+            assert f"- messages: {names['messages'].tokens:,} (11)\n\nNothing was compacted here yet.\n" in said
             assert "The next compaction comes at 20 messages (9 more) or above 168,300 tokens, or after 1h of silence" in said
             await world.desk.ask("/compact")
             await world.desk.ask("go on")

@@ -252,7 +252,7 @@ async def test_the_window_is_told_as_context_tells_it(clew: Clew) -> None:  # P2
     session = await talk(clew, "hello")
     _, answer = await clew.get(f"/api/v1/sessions/{session}/context")
     page = unescape(await seen(clew, f"{WINDOW}?id={session}"))
-    for line in answer["told"].splitlines():
+    for line in filter(None, answer["told"].splitlines()):
         assert line.startswith("- ") or f"<p>{line}</p>" in page
     for part in answer["context"]["parts"]:
         assert part["name"] in page

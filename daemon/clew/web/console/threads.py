@@ -203,7 +203,7 @@ class Threads:
         """What the model sees when the next message comes, in the words of `/context`."""
         listed = await self._listed(checked(SessionQuery, request.query).id)
         seen = await self._frame.service.contents.of(listed.row.id)
-        words = [line for line in contents.told(seen).splitlines() if not line.startswith("- ")]
+        words = [line for line in contents.told(seen).splitlines() if line and not line.startswith("- ")]
         return await self._frame.drawn(request, "window.html", listed=listed, seen=seen, words=words)
 
     async def pin(self, request: web.Request, caller: Caller) -> web.Response:
