@@ -71,6 +71,14 @@ def test_show_prints_what_is_in_effect_without_secrets(tmp_path: Path) -> None:
     assert not [word for word in ("hush", "pass-word", "sk-ant", "broker.secret") if word in result.output]
 
 
+def test_show_prints_no_password_of_an_address(tmp_path: Path) -> None:  # P19, BO-099
+    path, again = tmp_path / "clew.yaml", tmp_path / "again.yaml"
+    path.write_text('providers: {house: {kind: openai, base_url: "http://ada:p%40ss@127.0.0.1:8080/v1", model: any}}\n')
+    again.write_text(run("show", "--config", str(path)).stdout)
+    assert yaml.safe_load(again.read_text())["providers"]["house"]["base_url"] == "http://ada:***@127.0.0.1:8080/v1"
+    assert run("check", "--config", str(again)).stdout == f"ok: {again}\n"
+
+
 def test_what_show_prints_loads_again(tmp_path: Path) -> None:
     path, again = tmp_path / "clew.yaml", tmp_path / "again.yaml"
     path.write_text(

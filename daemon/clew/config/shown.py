@@ -17,6 +17,8 @@ from clew.config.settings import Config
 _PYDANTICS_MASK = str(SecretStr("any"))
 _EXPANSION = re.compile(r"(?<!\$)\$\{(?:(file|cred):)?([^{}:]+)")
 _READS = {"": "${}", "file": "the file {}", "cred": "the credential {}"}
+_PASSWORD = re.compile(r"(?<=://)([^\s/@:]{0,200}:)[^\s/@]{1,500}(?=@)")
+"""In the address of a server."""
 _NOWHERE: Any = object()
 
 
@@ -47,7 +49,7 @@ def _masked(value: Any, hidden: list[str]) -> Any:
         return value
     for text in [_PYDANTICS_MASK, *hidden]:
         value = value.replace(text, "***")
-    return value
+    return _PASSWORD.sub(r"\1***", value)
 
 
 @dataclass(frozen=True, slots=True)
