@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import UsageError
-from clew.store import Job, JobEffect, Outcome, jobs, runs, turns
+from clew.store import Job, JobEffect, Outcome, Person, jobs, runs, turns
 from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address
@@ -126,3 +126,12 @@ def test_what_is_asked_for_every_turn_reads_no_arrival_that_is_over() -> None:  
         *("INDEX inbox_waiting", "INDEX inbox_waiting (chat=?)", "INDEX inbox_jobs", "INDEX inbox_turn (turn=?)"),
         *("INTEGER PRIMARY KEY (rowid=?)", "COVERING INDEX inbox_waiting", "COVERING INDEX inbox_jobs"),
     }
+
+
+@pytest.mark.asyncio
+async def test_jobs_of_the_machines_owner_are_those_of_the_one_the_config_names(tmp_path: Path) -> None:  # P45
+    async with opened(tmp_path) as store:
+        await store.sync({}, Person("owner", "owner", None, ("terminal:root",)), (), NOW)
+        await store.change_job(JobEffect("add", "tea", "owner", "{}", NOW), NOW)
+        await store.sync({"ada": Person("ada", "owner")}, Person("ada", "owner", None, ("terminal:root",)), (), NOW)
+        assert (await store.job("tea")).person == "ada"

@@ -91,12 +91,13 @@ def gone(db: sqlite3.Connection, people: Mapping[str, Person]) -> list[str]:
 
 
 def _hand_over(db: sqlite3.Connection, owner: Person, now: float) -> None:
-    """Accounts that were linked to the owner made up for this machine are the named owner's, as soon as one is named."""
+    """Linked accounts, chats and jobs of the owner made up for this machine are the named owner's, as soon as one is named."""
     row = db.execute("SELECT id FROM people WHERE origin = 'local' AND id <> ?", (owner.id,)).fetchone()
     if row is not None:
         add(db, Person(owner.id, owner.role, owner.timezone), "config", now)
         db.execute("UPDATE identities SET person = ? WHERE person = ? AND origin = 'linked'", (owner.id, row[0]))
-        db.execute("UPDATE chats SET person = ? WHERE person = ?", (owner.id, row[0]))
+        for table in ("chats", "jobs", "inbox"):
+            db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (owner.id, row[0]))
 
 
 def is_another(db: sqlite3.Connection, identity: str, person: str, now: str | None, former: str | None) -> bool:
