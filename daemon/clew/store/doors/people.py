@@ -3,7 +3,22 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from clew.store import AccessEffect, AccessRequest, Changed, Job, Known, Person, Reply, access, jobs, links, merging, outbox, people
+from clew.store import (
+    AccessEffect,
+    AccessRequest,
+    Changed,
+    Job,
+    Known,
+    Person,
+    Reply,
+    access,
+    jobs,
+    links,
+    merging,
+    outbox,
+    people,
+    spending,
+)
 from clew.store.documents import verbs as documents
 from clew.store.doors.opened import Opened
 from clew.store.notes import scopes as note_scopes
@@ -40,6 +55,8 @@ class PeopleDoor(Opened):
                 merging.merge(db, former, person)
             note_scopes.hand_over(db, before, owner.id if owner else None)
             documents.hand_over(db, before, owner.id if owner else None)
+            if before and owner and before != owner.id:
+                spending.hand_over(db, before, owner.id)
             jobs.sync(db, entries, now)
             note_scopes.sync_projects(db, projects)
 
