@@ -68,7 +68,8 @@ async def test_two_commands_lead_to_the_first_reply(tmp_path: Path) -> None:
             await page.goto(ready[1].decode())
             await page.get_by_role("textbox").fill("Good morning! The spare key is under the mat.")
             await page.keyboard.press("Enter")
-            await expect(page.get_by_text("No model is configured")).to_be_visible(timeout=PATIENCE_MS)
+            messages = page.get_by_role("log", name="Messages")
+            await expect(messages.get_by_text("No model is configured")).to_be_visible(timeout=PATIENCE_MS)
             await browser.close()
         assert (home / ".local/share/clew/clew.db").exists()
     finally:
