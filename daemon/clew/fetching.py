@@ -12,13 +12,14 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from clew import __version__
 from clew.errors import UsageError
 
 MOST_REDIRECTS = 5
 LONGEST_URL = 2000
 PATIENCE = 30.0
 """Seconds for all of it, redirects included."""
-AGENT = "clew (+https://pypi.org/project/clew/)"
+AGENT = f"clew/{__version__}"
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
