@@ -1,7 +1,5 @@
 """What the doctors of transports say of a server that is none of theirs: a fault in words, whatever it answers."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -9,6 +7,7 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from clew.plugins import Fault, registry
+from tests.integration.test_cli_doctor import serving
 
 pytestmark = pytest.mark.asyncio
 
@@ -36,29 +35,12 @@ ANSWERS = {
 }
 
 
-@asynccontextmanager
-async def server(answer: str) -> AsyncIterator[str]:
-    async def handle(request: web.Request) -> web.Response:
-        return web.Response(text=answer, content_type="application/json")
-
-    app = web.Application()
-    app.router.add_route("*", "/{tail:.*}", handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
-
-
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("kind", SETTINGS)
 async def test_a_server_of_another_kind_is_not_taken_for_the_platform(kind: str, answer: str) -> None:
     plugin = registry("clew.transports")[kind]
     assert plugin.examine is not None
-    async with server(ANSWERS[answer]) as url:
+    async with serving(lambda request: web.Response(text=ANSWERS[answer], content_type="application/json")) as url:
         found = await plugin.examine(kind, plugin.Config(base_url=url, **SETTINGS[kind]))
     assert any(isinstance(each, Fault) and each.serious for each in found)
 

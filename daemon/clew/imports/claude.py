@@ -5,29 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from clew.imports import conversation as made
-from clew.imports.conversation import ODD, Conversation, ExportError, Said, Unreadable
-from clew.imports.opening import streams
-from clew.imports.pulling import Pull
+from clew.imports.conversation import Conversation, Said, Unreadable
+from clew.imports.conversations_json import conversations
 from clew.messages import Block, Role, Text, ToolResult
 
-FILES = r"conversations(-[0-9]+)?\.json"
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
 def read(path: Path) -> Iterator[Conversation | Unreadable]:
     """Raises ExportError."""
-    for name, stream in streams(path, FILES):
-        pull = Pull(name, stream)
-        if pull.kind() != "[":
-            raise ExportError(f"{name} is not the list of conversations of Claude's export.", hint="Is it the right --from?")
-        for number, _ in enumerate(pull.items(), 1):
-            told = pull.value()
-            try:
-                if (found := _conversation(told)) is not None:
-                    yield found
-            except ODD as error:
-                title = made.line(told.get("name")) if isinstance(told, Mapping) else ""
-                yield Unreadable(f"conversation {number} {title!r}", f"it is of an unknown shape ({type(error).__name__}: {error})")
+    yield from conversations(path, "Claude", "name", _conversation)
 
 
 def _conversation(told: Any) -> Conversation | None:
