@@ -14,9 +14,9 @@ import aiohttp
 from bench import compaction, turns
 from bench.processes import Measured
 from clew.store import NewMessage, Person, transcript
-from clew.store.database import Database
 from clew.store.indexing import Indexer
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.database import SqliteDatabase
 from clew.transport import Address, Inbound
 
 ROUNDS = 8
@@ -107,7 +107,7 @@ async def _seed(folder: Path) -> str:
         session = await store.open_chat(Inbound("", Address("mqtt", "bob"), "bob", ""), "bob", 1.0)
     finally:
         await store.close()
-    database = await Database.open(folder / "data" / "clew.db", 1.0, Indexer())
+    database = await SqliteDatabase.open(folder / "data" / "clew.db", 1.0, Indexer())
     try:
         rows = compaction.thread(WINDOW)
         await database.write(transcript.append, session, 1, "seed", [NewMessage(row.role, row.blocks, row.at) for row in rows])

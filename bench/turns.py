@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-import sqlite3
 import statistics
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -16,9 +15,10 @@ import aiomqtt
 from bench.processes import Measured
 from clew.messages import Role, Text
 from clew.store import NewMessage, Person, transcript
-from clew.store.database import Database
+from clew.store.connection import Connection
 from clew.store.indexing import Indexer
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.database import SqliteDatabase
 from clew.transport import Address, Inbound
 
 WARM_UP = 30
@@ -98,7 +98,7 @@ async def seed(folder: Path, messages: int, people: Sequence[str] = ("ada",)) ->
         sessions = [await store.open_chat(Inbound("", Address("mqtt", name), name, ""), name, 1.0) for name in people]
     finally:
         await store.close()
-    database = await Database.open(folder / "data" / "clew.db", 1.0, Indexer())
+    database = await SqliteDatabase.open(folder / "data" / "clew.db", 1.0, Indexer())
     try:
         for chat, session in enumerate(sessions, 1):
             await _fill(database, session, chat, messages // len(sessions))
@@ -106,14 +106,14 @@ async def seed(folder: Path, messages: int, people: Sequence[str] = ("ada",)) ->
         await database.close()
 
 
-async def _fill(database: Database, session: str, chat: int, messages: int) -> None:
+async def _fill(database: SqliteDatabase, session: str, chat: int, messages: int) -> None:
     for start in range(0, messages, 2000):
         new = [NewMessage(_role(n), (Text(line(n)),), float(n)) for n in range(start, min(start + 2000, messages))]
         await database.write(transcript.append, session, chat, "seed", new)
     await database.write(_cover, session, messages - 8)
 
 
-def _cover(db: sqlite3.Connection, session: str, to_seq: int) -> None:
+def _cover(db: Connection, session: str, to_seq: int) -> None:
     report = json.dumps({"total": to_seq, "first_at": 1.0, "last_at": 2.0})
     db.execute(
         "INSERT INTO compactions (id, session, kind, from_seq, to_seq, ledger, text, trigger, prompt_version, report, messages,"

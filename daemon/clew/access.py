@@ -10,7 +10,7 @@ import structlog
 from clew.asking import Plan
 from clew.errors import UsageError
 from clew.store import AccessEffect, AccessRequest, Changed, Known, LoginLink, PersonRole, Reply, logins
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.transport import Address
 
 log = structlog.get_logger()
@@ -67,7 +67,7 @@ def _role(word: str) -> PersonRole:
     return found
 
 
-async def prepared(store: SqliteStore, effect: AccessEffect, plan: Plan, now: float) -> tuple[Changed, AccessEffect]:
+async def prepared(store: SqlStore, effect: AccessEffect, plan: Plan, now: float) -> tuple[Changed, AccessEffect]:
     """What a change comes to, and the change with what others are told of it. Raises NotFound or UsageError."""
     changed = await store.plan_access(effect, now)
     notices = []

@@ -25,7 +25,7 @@ from clew.providers import Done, Provider, ProviderError
 from clew.purse import OverBudget
 from clew.stopping import Stop, Stopped
 from clew.store import Claim, Item, LeaseLost, ModelCall, NewMessage, Outcome, Question, Reply, Step, ToolState, ViewRows
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import patiently
 from clew.tools import ToolContext, skills
 from clew.tools.runner import Ran, ToolRunner, denied
@@ -100,7 +100,7 @@ class Agent:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: SqlStore,
         settings: Settings,
         providers: Sequence[Provider],
         prompter: Prompter,

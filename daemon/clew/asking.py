@@ -6,7 +6,7 @@ from clew.clock import Time, new_id
 from clew.context import consent
 from clew.messages import ToolCall
 from clew.store import Claim, Question, Reply
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.transport import Address, Part
 
 Plan = Callable[[Address, str], tuple[tuple[Part, ...], bool]]
@@ -18,7 +18,7 @@ NOTICE = "That needs a yes from whoever runs me. I have asked, and go on when th
 class Asking:
     """Makes questions of calls. lasts: seconds for which a question is open."""
 
-    def __init__(self, store: SqliteStore, lasts: float, plan: Plan, time: Time) -> None:
+    def __init__(self, store: SqlStore, lasts: float, plan: Plan, time: Time) -> None:
         self._store = store
         self._lasts = lasts
         self._plan = plan

@@ -24,7 +24,7 @@ from clew.providers import Provider
 from clew.providers.auto import Automatic
 from clew.request import ToolSpec
 from clew.store import Person
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.tools import Tool, documents, notes, pages, schedules, sessions, skills
 from clew.transcribers import Transcriber
 from clew.transcribers.endpoint import Endpoint as TranscribingEndpoint
@@ -62,7 +62,7 @@ def tool_specs(config: Config) -> list[ToolSpec]:
 
 
 def own_tools(
-    config: Config, store: SqliteStore, meaning: Meaning | None, passages: Passages, reader: Reader, learnt: skills.Skills
+    config: Config, store: SqlStore, meaning: Meaning | None, passages: Passages, reader: Reader, learnt: skills.Skills
 ) -> list[Tool]:
     """The same tools, ready to run. learnt: the skills in the config's folder."""
     noting = notes.tools(store) if config.agent.notes.enabled else []
@@ -126,7 +126,7 @@ def embedding_seller(config: Config) -> Seller | None:
 
 
 @asynccontextmanager
-async def meaning_of(config: Config, store: SqliteStore, time: Time) -> AsyncIterator[Meaning | None]:
+async def meaning_of(config: Config, store: SqlStore, time: Time) -> AsyncIterator[Meaning | None]:
     """The vectors of what is said, None where the config names no model for them. Raises ConfigError where it cannot be had."""
     embedder = embedder_of(config)
     if embedder is None:

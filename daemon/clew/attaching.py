@@ -22,7 +22,7 @@ from clew.errors import StoreError
 from clew.messages import File
 from clew.store.files import Waiting
 from clew.store.files.door import TooLarge
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import unless_lasting
 from clew.transcribers import NotTranscribed, Recording, Transcriber, words
 from clew.transport import Transport
@@ -70,9 +70,7 @@ class Means:
 class Attaching:
     """Fetches and reads files. transports: by name."""
 
-    def __init__(
-        self, store: SqliteStore, transports: Mapping[str, Transport], means: Callable[[], Means], time: Time, bills: Bills
-    ) -> None:
+    def __init__(self, store: SqlStore, transports: Mapping[str, Transport], means: Callable[[], Means], time: Time, bills: Bills) -> None:
         self._bills = bills
         self._store = store
         self._files = store.files

@@ -12,7 +12,7 @@ from clew.messages import Usage
 from clew.metrics import Metrics
 from clew.purse import OverBudget, Purse
 from clew.store import ModelCall
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.transcribers import Transcript
 
 
@@ -28,7 +28,7 @@ class Seller:
 class Bills:
     """Of one process; it goes by the prices and budgets of now."""
 
-    def __init__(self, store: SqliteStore, metrics: Metrics, time: Time) -> None:
+    def __init__(self, store: SqlStore, metrics: Metrics, time: Time) -> None:
         self._store = store
         self._metrics = metrics
         self._time = time

@@ -16,7 +16,7 @@ from clew.config import Job as Entry
 from clew.context.text import clean
 from clew.errors import NotFound, UsageError
 from clew.store import Job, JobEffect
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.timetable import span, upcoming, when
 
 SHOWN = 5
@@ -189,7 +189,7 @@ def seen(jobs: Sequence[Job], person: str | None, address: str, zone: str, *, di
     return [described(job, zone) for job in shown]
 
 
-async def own(store: SqliteStore, name: str, person: str, address: str, *, direct: bool) -> Job:
+async def own(store: SqlStore, name: str, person: str, address: str, *, direct: bool) -> Job:
     """A job of this person's that may be shown in this chat. Raises NotFound."""
     job = await store.job(name, person)
     if not seen([job], person, address, "UTC", direct=direct):

@@ -39,7 +39,7 @@ from clew.purse import EXPECTED_OUTPUT, OverBudget
 from clew.stopping import Stop, Stopped
 from clew.store import Boundary, ViewRows
 from clew.store.notes import Offer
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 log = structlog.get_logger()
 
@@ -92,7 +92,7 @@ class Compactor:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: SqlStore,
         settings: Compression,
         caller: ModelCaller,
         provider: Provider,

@@ -11,7 +11,7 @@ from clew.context import view
 from clew.model_call import TTL_SECONDS
 from clew.prompting import Prompter
 from clew.providers import Provider
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Seen:
 class Contents:
     """Measures windows. own: the session's own model."""
 
-    def __init__(self, store: SqliteStore, settings: Settings, prompter: Prompter, own: Provider) -> None:
+    def __init__(self, store: SqlStore, settings: Settings, prompter: Prompter, own: Provider) -> None:
         self._store = store
         self._settings = settings
         self._prompter = prompter

@@ -13,7 +13,7 @@ from clew.context.cache_ledger import Reading
 from clew.messages import Usage
 from clew.store import ModelCall
 from clew.store.records.spending import SpendingKind, Sums
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 LEDGER_CALLS = 200
 """Newest calls of a session in which a turn's, and the one before it, are looked for."""
@@ -110,13 +110,13 @@ def sums_of(call: ModelCall) -> Sums:
     )
 
 
-async def newest_turn(store: SqliteStore, session: str) -> Turn | None:
+async def newest_turn(store: SqlStore, session: str) -> Turn | None:
     """The newest turn of a session that called a model."""
     return next(iter(turns(await store.spending.calls(session, LEDGER_CALLS))), None)
 
 
 async def report(
-    store: SqliteStore,
+    store: SqlStore,
     *,
     session: str,
     person: str,
@@ -140,7 +140,7 @@ async def report(
     return Report(await newest_turn(store, session), tuple(accounts), standings, zone, everybody)
 
 
-async def _lately(store: SqliteStore, kind: SpendingKind, subject: str, who: str, zone: str, now: float) -> list[Account]:
+async def _lately(store: SqlStore, kind: SpendingKind, subject: str, who: str, zone: str, now: float) -> list[Account]:
     """What somebody spent today and this month."""
     keys = [(kind, subject, period(now, zone, "day")), (kind, subject, period(now, zone, "month"))]
     found = await store.spending.sums(keys)
@@ -168,7 +168,7 @@ class Answer:
     zone: str
 
 
-async def answer(store: SqliteStore, asked: Question, zone: str, limits: Sequence[Limit], now: float) -> Answer:
+async def answer(store: SqlStore, asked: Question, zone: str, limits: Sequence[Limit], now: float) -> Answer:
     """What was spent, and how budgets stand. zone: IANA name of the operator's days. Raises NotFound or UsageError for a session."""
     if asked.session:
         row = await store.find_session(asked.session)
@@ -193,7 +193,7 @@ async def answer(store: SqliteStore, asked: Question, zone: str, limits: Sequenc
     return Answer(tuple(accounts), tuple(found.standings), (), parts, zone)
 
 
-async def lately_told(store: SqliteStore, zone: str, limits: Sequence[Limit], now: float) -> dict[str, str]:
+async def lately_told(store: SqlStore, zone: str, limits: Sequence[Limit], now: float) -> dict[str, str]:
     """What everybody spent today and this month, and how the budgets of all together stand, by name."""
     accounts = await _lately(store, "all", "", "everybody", zone, now)
     told = {when: amount(each.sums) for when, each in zip(("today", "this_month"), accounts, strict=True)}

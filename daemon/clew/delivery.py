@@ -12,7 +12,7 @@ from clew.pace import LONGEST, Pace
 from clew.previews import Previews
 from clew.providers import backoff
 from clew.store import Settlement
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import STORE_WAIT, patiently, unless_lasting
 from clew.transport import Delivery, Gone, Preview, Refused, Retry, Sent, Transport, Unknown
 
@@ -44,7 +44,7 @@ class Delivering:
         self,
         name: str,
         transport: Transport,
-        store: SqliteStore,
+        store: SqlStore,
         time: Time,
         metrics: Metrics,
         owner: str,

@@ -16,7 +16,7 @@ from clew.errors import NotFound, StoreError, UsageError
 from clew.running import Runs
 from clew.stopping import Stop, Stopped
 from clew.store import Claim, LeaseLost, Outcome, Room
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import STORE_WAIT, patiently, unless_lasting
 from clew.transport import Address
 
@@ -61,7 +61,7 @@ class Work:
 class Dispatcher:
     """Claims turns and runs them. stops: set for a turn that somebody stops; it has those that run."""
 
-    def __init__(self, store: SqliteStore, work: Work, plan: Plan, show: Show, time: Time, owner: str, stops: dict[str, Stop]) -> None:
+    def __init__(self, store: SqlStore, work: Work, plan: Plan, show: Show, time: Time, owner: str, stops: dict[str, Stop]) -> None:
         self._store = store
         self._work = work
         self._plan = plan

@@ -10,7 +10,7 @@ from clew.clock import Time
 from clew.errors import StoreError
 from clew.progress import Progress, Work
 from clew.store.erasing import Erasure
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import unless_lasting
 
 log = structlog.get_logger()
@@ -24,7 +24,7 @@ PAUSE = 0.005
 class Erasing:
     """Goes on with erasures, those that an earlier process left or a backup brought back too. zone: of the dates in summaries."""
 
-    def __init__(self, store: SqliteStore, time: Time, progress: Progress, zone: Callable[[], tzinfo]) -> None:
+    def __init__(self, store: SqlStore, time: Time, progress: Progress, zone: Callable[[], tzinfo]) -> None:
         self._store = store
         self._time = time
         self._progress = progress

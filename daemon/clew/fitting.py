@@ -20,7 +20,7 @@ from clew.prompting import REMEMBERED, Prompter, is_cold
 from clew.providers import Limits, Provider, Request
 from clew.stopping import Stop
 from clew.store import Claim, PromptState, Ratios, ViewRows
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 HEADING_TOKENS = 60
 """Estimated tokens of the heading of a summary and of the line that says what it stands for."""
@@ -101,7 +101,7 @@ class Measured:
 class Fitting:
     """Makes requests that fit. own: the session's own model, whose window decides about compactions."""
 
-    def __init__(self, store: SqliteStore, settings: Settings, prompter: Prompter, compactor: Compactor, own: Provider, time: Time) -> None:
+    def __init__(self, store: SqlStore, settings: Settings, prompter: Prompter, compactor: Compactor, own: Provider, time: Time) -> None:
         self._store = store
         self._settings = settings
         self._prompter = prompter

@@ -19,7 +19,7 @@ from clew.context.sniffing import UNKNOWN
 from clew.context.text import clean, first_word
 from clew.metrics import Metrics
 from clew.store import AccessRequest, Asked, Given, Offer, Sender, Verdict, links
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.transport import Address, Attachment, Inbound, Receipt
 
 log = structlog.get_logger()
@@ -226,7 +226,7 @@ class Door:
     def __init__(
         self,
         transport: str,
-        store: SqliteStore,
+        store: SqlStore,
         decide: Callable[[Inbound, Sender], Verdict],
         time: Time,
         metrics: Metrics,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from clew import booking
 from clew.errors import UsageError
 from clew.store import Claim, JobEffect
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 USAGE = "/jobs [add WHEN PROMPT | change NAME [WHEN] [PROMPT] | remove NAME | pause NAME | resume NAME | run NAME | history NAME]"
 HOW = (
@@ -25,7 +25,7 @@ class Said:
     effects: tuple[JobEffect, ...] = ()
 
 
-async def answer(store: SqliteStore, claim: Claim, rest: str, zone: str) -> Said:
+async def answer(store: SqlStore, claim: Claim, rest: str, zone: str) -> Said:
     """What `/jobs REST` comes to. zone: the asker's. Raises NotFound or UsageError."""
     person = claim.person.id if claim.person else None
     match rest.split(maxsplit=1):
@@ -41,7 +41,7 @@ async def answer(store: SqliteStore, claim: Claim, rest: str, zone: str) -> Said
     raise UsageError(f"It is written so: {USAGE}")
 
 
-async def _changed(store: SqliteStore, claim: Claim, person: str, verb: str, words: str, zone: str) -> Said:
+async def _changed(store: SqlStore, claim: Claim, person: str, verb: str, words: str, zone: str) -> Said:
     if verb == "add":
         fields = {**clock(words), "deliver_to": str(claim.address)}
         taken = {job.name for job in await store.jobs()}
@@ -58,7 +58,7 @@ async def _changed(store: SqliteStore, claim: Claim, person: str, verb: str, wor
     return Said(f"{job.name} is {'on' if verb == 'resume' else 'off'}.", (effect,))
 
 
-async def _rewritten(store: SqliteStore, claim: Claim, person: str, words: str, zone: str) -> Said:
+async def _rewritten(store: SqlStore, claim: Claim, person: str, words: str, zone: str) -> Said:
     name, _, rest = words.partition(" ")
     job = await booking.own(store, name, person, str(claim.address), direct=claim.direct)
     kind, when, prompt = _parted(rest)
@@ -69,7 +69,7 @@ async def _rewritten(store: SqliteStore, claim: Claim, person: str, words: str, 
     return Said(f"Changed: {booking.line(changed, person)}", (effect,))
 
 
-async def _history(store: SqliteStore, claim: Claim, name: str, zone: str) -> Said:
+async def _history(store: SqlStore, claim: Claim, name: str, zone: str) -> Said:
     person = claim.person.id if claim.person else None
     named = [job for job in await store.jobs() if job.name == name]
     if not booking.seen(named, person, str(claim.address), zone, direct=claim.direct):

@@ -19,7 +19,7 @@ from clew.fetching import Fetched, Fetcher, parsed
 from clew.progress import Progress
 from clew.store.documents import MOST_CHUNKS, Document, NewDocument, Origin
 from clew.store.notes import Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 log = structlog.get_logger()
 
@@ -43,7 +43,7 @@ class Added:
 class Library:
     """Takes documents in. most_bytes: of one document."""
 
-    def __init__(self, store: SqliteStore, reader: Reader, fetcher: Fetcher, most_bytes: int, time: Time) -> None:
+    def __init__(self, store: SqlStore, reader: Reader, fetcher: Fetcher, most_bytes: int, time: Time) -> None:
         self._store = store
         self._reader = reader
         self._fetcher = fetcher
@@ -103,7 +103,7 @@ def kind_of_page(fetched: Fetched) -> Kind:
 class Watch:
     """Keeps what stands in the watched files and folders documents of `owner`. paths: as the config has them."""
 
-    def __init__(self, store: SqliteStore, library: Library, owner: str, paths: Sequence[str], time: Time, progress: Progress) -> None:
+    def __init__(self, store: SqlStore, library: Library, owner: str, paths: Sequence[str], time: Time, progress: Progress) -> None:
         self._store = store
         self._library = library
         self._owner = owner

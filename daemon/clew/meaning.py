@@ -18,7 +18,7 @@ from clew.messages import Usage
 from clew.progress import Progress
 from clew.providers import RETRYABLE, ErrorKind, ProviderError, backoff
 from clew.store.notes import Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.store.vectors import Unembedded
 from clew.supervise import unless_lasting
 
@@ -43,7 +43,7 @@ class Meaning:
     then.
     """
 
-    def __init__(self, store: SqliteStore, embedder: Embedder, known: Collection[str], time: Time) -> None:
+    def __init__(self, store: SqlStore, embedder: Embedder, known: Collection[str], time: Time) -> None:
         self._store = store
         self._embedder = embedder
         self._known = frozenset(known)

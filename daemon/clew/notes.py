@@ -8,7 +8,7 @@ from clew.config import Notes as Settings
 from clew.context.notes import Block, block
 from clew.store import PromptState
 from clew.store.notes import Standing, Where, still_stands
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Bounds:
 
 
 async def noted(
-    store: SqliteStore, where: Where, state: PromptState, standing: Standing, bounds: Bounds, *, free: bool, now: float
+    store: SqlStore, where: Where, state: PromptState, standing: Standing, bounds: Bounds, *, free: bool, now: float
 ) -> PromptState:
     """The state of a session's prompt with the notes of its next turn.
 

@@ -20,7 +20,7 @@ from clew.providers import PromptMessage, Provider, ProviderError, Request, Syst
 from clew.purse import OverBudget
 from clew.stopping import Stop
 from clew.store.notes import Offer
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 log = structlog.get_logger()
 
@@ -32,7 +32,7 @@ CHOICE_TOKENS = 400
 """Of an answer that names the sentences to note."""
 
 
-async def offers(store: SqliteStore, dropped: Sequence[Change]) -> tuple[Offer, ...]:
+async def offers(store: SqlStore, dropped: Sequence[Change]) -> tuple[Offer, ...]:
     """Of what left a summary for want of room, what is worth a note: told by the words alone, without a model.
 
     Only what a person said themselves; what was taken back, closed or corrected is not among it.

@@ -9,7 +9,7 @@ import structlog
 from clew.clock import Time
 from clew.errors import StoreError
 from clew.owner import Owner
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import unless_lasting
 from clew.transport import Delivery, Refused, Retry, Unknown
 
@@ -36,7 +36,7 @@ Telling = Literal["untold", "told", "out of reach"]
 class Outage:
     """Watches what becomes of writes. reason: why they fail, empty as long as they do not."""
 
-    def __init__(self, store: SqliteStore, owner: Owner, time: Time) -> None:
+    def __init__(self, store: SqlStore, owner: Owner, time: Time) -> None:
         self._store = store
         self._owner = owner
         self._time = time

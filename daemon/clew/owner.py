@@ -8,7 +8,7 @@ from clew.asking import Plan
 from clew.bus import Bus, Replied
 from clew.clock import Time, new_id
 from clew.store import AccessRequest, Reply
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.transport import Address, Delivery, Retry, Transport, Unknown
 
 TOLD, TOLD_WINDOW = 5, 3600.0
@@ -22,7 +22,7 @@ NEVER_AGAIN = math.inf
 class Owner:
     """Whoever runs this clew, where they were heard last. Nobody is told anything as long as no owner has written."""
 
-    def __init__(self, store: SqliteStore, transports: Mapping[str, Transport], plan: Plan, bus: Bus, time: Time) -> None:
+    def __init__(self, store: SqlStore, transports: Mapping[str, Transport], plan: Plan, bus: Bus, time: Time) -> None:
         self._store = store
         self._transports = transports
         self._plan = plan

@@ -14,7 +14,7 @@ from clew.context.tokens import estimate
 from clew.store import PromptState
 from clew.store.documents import Looked
 from clew.store.notes import Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ class Asked:
 class Passages:
     """Finds what documents say. budget_chars: code points of the block, 0 for none. nearest: the ranking by meaning, where there is one."""
 
-    def __init__(self, store: SqliteStore, budget_chars: int, nearest: Nearest | None = None) -> None:
+    def __init__(self, store: SqlStore, budget_chars: int, nearest: Nearest | None = None) -> None:
         self._store = store
         self._budget_chars = budget_chars
         self._nearest = nearest

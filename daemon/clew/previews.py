@@ -12,7 +12,7 @@ import structlog
 
 from clew.clock import Time
 from clew.pace import Pace
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import unless_lasting
 from clew.transport import Address, Delivery, Preview, Refused, Retry, Transport
 
@@ -44,7 +44,7 @@ class _Shown:
 class Previews:
     """For the transports that edit, by name."""
 
-    def __init__(self, store: SqliteStore, transports: Mapping[str, Transport], paces: Mapping[str, Pace], time: Time) -> None:
+    def __init__(self, store: SqlStore, transports: Mapping[str, Transport], paces: Mapping[str, Pace], time: Time) -> None:
         self._store = store
         self._transports = transports
         self._paces = paces

@@ -40,7 +40,7 @@ from clew.providers import Limits, PromptMessage, Provider, Request, ToolSpec
 from clew.recall import Appendix, RecallProvider, SessionView, excerpts_json
 from clew.store import CacheEntry, Claim, PromptState, Reader, Recalled, ViewRows
 from clew.store.notes import Where, shown_scopes
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 log = structlog.get_logger()
 
@@ -91,7 +91,7 @@ class Prompter:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: SqlStore,
         settings: Settings,
         recall: RecallProvider,
         passages: Passages,
@@ -339,7 +339,7 @@ def is_cold(state: PromptState, provider: Provider, now: float) -> bool:
 
 
 async def given_notes(
-    store: SqliteStore, settings: Settings, where: Where, session: str | None, provider: Provider, zone_name: str, now: float
+    store: SqlStore, settings: Settings, where: Where, session: str | None, provider: Provider, zone_name: str, now: float
 ) -> str:
     """The notes that a model would be given if somebody wrote now: in this session or, without one, in a new one.
 

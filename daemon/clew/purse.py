@@ -11,7 +11,7 @@ from clew.config import Budget
 from clew.config import Job as Entry
 from clew.store import Job
 from clew.store.records.spending import Wanted
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.transport import Address
 
 log = structlog.get_logger()
@@ -71,7 +71,7 @@ def limits_of(budgets: Mapping[str, Budget]) -> tuple[Limit, ...]:
 class Purse:
     """Keeps to the budgets of a config. tell: to the people; warn: to the owner. zone: IANA name of the owner's days."""
 
-    def __init__(self, store: SqliteStore, limits: Sequence[Limit], tell: Tell, warn: Warn, zone: str, time: Time) -> None:
+    def __init__(self, store: SqlStore, limits: Sequence[Limit], tell: Tell, warn: Warn, zone: str, time: Time) -> None:
         self.limits = tuple(limits)
         self._zone = zone
         self._store = store

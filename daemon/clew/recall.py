@@ -22,7 +22,7 @@ from clew.meaning import Meaning
 from clew.metrics import Metrics
 from clew.store import Found, PromptState, Scope
 from clew.store.notes import Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 log = structlog.get_logger()
 
@@ -81,7 +81,7 @@ class RecallProvider(Protocol):
 class IndexRecall:
     """The built-in recall, on the full-text index."""
 
-    def __init__(self, store: SqliteStore, settings: Settings, metrics: Metrics, meaning: Meaning | None = None) -> None:
+    def __init__(self, store: SqlStore, settings: Settings, metrics: Metrics, meaning: Meaning | None = None) -> None:
         self._store = store
         self._settings = settings
         self._metrics = metrics
@@ -167,7 +167,7 @@ class Whose:
 
 
 async def search(
-    store: SqliteStore, scope: Scope, text: str, *, limit: int, today: date | None = None, meaning: Meaning | None = None
+    store: SqlStore, scope: Scope, text: str, *, limit: int, today: date | None = None, meaning: Meaning | None = None
 ) -> list[Scored]:
     """The messages that answer `text` best within `scope`, best first: the same engine and ranking as the appendix.
 
@@ -201,7 +201,7 @@ def _asked(session: SessionView, asked: Query) -> str:
     return "\n".join((*before, session.text))
 
 
-async def whose_words(store: SqliteStore, *, person: str | None = None, chat: str | None = None, session: str | None = None) -> Whose:
+async def whose_words(store: SqlStore, *, person: str | None = None, chat: str | None = None, session: str | None = None) -> Whose:
     """What recall would find for a person, at the address of a chat, or for a session; everything where none of them is named.
 
     Raises UsageError where several are, NotFound for a session that is not there.

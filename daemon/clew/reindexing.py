@@ -7,7 +7,7 @@ import structlog
 from clew.clock import Time
 from clew.progress import Progress, Work
 from clew.store.rebuilding import Rebuilding
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import unless_lasting
 
 log = structlog.get_logger()
@@ -20,7 +20,7 @@ class Reindexing:
     """Goes on with a rebuild that somebody asked for, one that an earlier process left too, and rests as long as it works: what people
     say comes in between."""
 
-    def __init__(self, store: SqliteStore, time: Time, progress: Progress) -> None:
+    def __init__(self, store: SqlStore, time: Time, progress: Progress) -> None:
         self._store = store
         self._time = time
         self._progress = progress

@@ -20,7 +20,7 @@ from clew.messages import Text
 from clew.metrics import Metrics
 from clew.stopping import Stop, Stopped
 from clew.store import Claim, NewMessage, Outcome, Step, ToolState
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import patiently
 from clew.timetable import span
 
@@ -46,7 +46,7 @@ class Runs:
 
     def __init__(
         self,
-        store: SqliteStore,
+        store: SqlStore,
         agent: Agent,
         entries: Sequence[Entry],
         zone: str,

@@ -14,7 +14,7 @@ from clew.clock import Time
 from clew.config import Job as Entry
 from clew.metrics import Metrics
 from clew.store import Job, JobEffect
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import supervise, unless_lasting
 from clew.timetable import LONGEST_PAUSE, delay, newest, plan, upcoming
 from clew.transport import Address
@@ -41,9 +41,7 @@ class Scheduler:
     """Fires jobs. `zone`: for entries that name none; entries: those of the config. keeps_from: why a job that is due is not run for want
     of money or tokens, empty where it is."""
 
-    def __init__(
-        self, store: SqliteStore, time: Time, zone: str, metrics: Metrics, entries: Sequence[Entry], keeps_from: KeepsFrom
-    ) -> None:
+    def __init__(self, store: SqlStore, time: Time, zone: str, metrics: Metrics, entries: Sequence[Entry], keeps_from: KeepsFrom) -> None:
         self._keeps_from = keeps_from
         self._store = store
         self._time = time

@@ -68,6 +68,7 @@ from clew.running import Runs
 from clew.scheduler import Scheduler
 from clew.stopping import Stop
 from clew.store import AccessEffect, Changed
+from clew.store.sql import SqlStore
 from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently, supervise
 from clew.threads import Threads
@@ -109,7 +110,7 @@ class Service:
     """Everything of one process. Open it with `open`."""
 
     def __init__(
-        self, config: Config, store: SqliteStore, lineup: Lineup, lineups: Lineups, time: Time, meaning: Meaning | None = None
+        self, config: Config, store: SqlStore, lineup: Lineup, lineups: Lineups, time: Time, meaning: Meaning | None = None
     ) -> None:
         self.store = store
         self.meaning = meaning

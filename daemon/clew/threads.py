@@ -16,7 +16,7 @@ from clew.errors import NotFound, UsageError
 from clew.messages import Message
 from clew.providers import Provider
 from clew.store import Compaction, Effect, Foreseen, Switch
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 _NUMBER = re.compile(r"#?[0-9]{1,9}")
 
@@ -60,7 +60,7 @@ class Undone:
 class Threads:
     """The same for chat commands, the API and the command line. own: the session's own model, whose window bounds what is pinned."""
 
-    def __init__(self, store: SqliteStore, settings: Compression, own: Provider, time: Time) -> None:
+    def __init__(self, store: SqlStore, settings: Compression, own: Provider, time: Time) -> None:
         self._store = store
         self._settings = settings
         self._own = own

@@ -13,7 +13,7 @@ from clew.config import Sessions
 from clew.library import Watch
 from clew.metrics import Metrics
 from clew.store import Boundary, retention
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.supervise import unless_lasting
 
 log = structlog.get_logger()
@@ -55,7 +55,7 @@ class Upkeep:
     due: None in a process that will soon end.
     """
 
-    def __init__(self, store: SqliteStore, due: Due | None, time: Time, metrics: Metrics) -> None:
+    def __init__(self, store: SqlStore, due: Due | None, time: Time, metrics: Metrics) -> None:
         self._store = store
         self._due = due
         self._time = time

@@ -5,12 +5,10 @@ from clew.config import Config
 from clew.context.notes import ScopeKind
 from clew.errors import NotFound, UsageError
 from clew.store.notes import Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 
-async def whose(
-    config: Config, store: SqliteStore, kind: ScopeKind, *, person: str | None, project: str | None, session: str | None
-) -> Where:
+async def whose(config: Config, store: SqlStore, kind: ScopeKind, *, person: str | None, project: str | None, session: str | None) -> Where:
     """The notes that are meant; a person who is not named is the owner.
 
     Raises NotFound for somebody or something that is not there, and UsageError where nothing says which project is meant.
@@ -29,7 +27,7 @@ async def whose(
 
 
 async def within(
-    config: Config, store: SqliteStore, *, person: str | None, project: str | None, session: str | None = None, address: str | None = None
+    config: Config, store: SqlStore, *, person: str | None, project: str | None, session: str | None = None, address: str | None = None
 ) -> Where | None:
     """Where documents are looked for: at one of these, or None, everywhere, where none is named. Raises NotFound or UsageError."""
     named = sum(each is not None for each in (person, project, session, address))
@@ -44,20 +42,20 @@ async def within(
     return await whose(config, store, "project" if project else "user", person=person, project=project, session=session)
 
 
-async def _check_project(config: Config, store: SqliteStore, project: str) -> None:
+async def _check_project(config: Config, store: SqlStore, project: str) -> None:
     if project in config.projects or (":" in project and await store.sessions(project, 1)):
         return
     there = ", ".join(config.projects) or "none"
     raise NotFound(f"There is no project {project!r}.", hint=f"Projects of the config: {there}. The address of any chat is one too.")
 
 
-async def _one(config: Config, store: SqliteStore, person: str | None) -> str:
+async def _one(config: Config, store: SqlStore, person: str | None) -> str:
     if person is not None:
         return await known(config, store, person)
     return owner_of(config)
 
 
-async def known(config: Config, store: SqliteStore, person: str) -> str:
+async def known(config: Config, store: SqlStore, person: str) -> str:
     """The id of a person by their id, name or identity. Raises NotFound unless they are in the config or were let in."""
     configured, local_owner = people_of(config)
     people = {*configured, *([local_owner.id] if local_owner else [])}

@@ -18,8 +18,8 @@ from typing import Any
 
 from clew.cli import main
 from clew.providers.anthropic import Anthropic
-from clew.store import database
 from clew.store.files.folder import Writing
+from clew.store.sqlite import database
 from clew.tools.runner import ToolRunner
 from clew_transports.discord.sending import Sender
 from clew_transports.discord.transport import DiscordTransport

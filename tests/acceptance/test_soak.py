@@ -24,8 +24,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from bench.daemon import LOOK_UP
 from bench.processes import Measured
 from bench.turns import line, seed
-from clew.store.database import READERS
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.database import READERS
 from tests.acceptance.harness import DEADLINE_S, STATUS
 from tests.servers import Mosquitto, free_port
 

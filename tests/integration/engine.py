@@ -19,7 +19,9 @@ from clew.plugins import Plugin, registry
 from clew.providers import anthropic, openai
 from clew.recall import RecallProvider
 from clew.service import Service
+from clew.store.sql import SqlStore
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.database import SqliteDatabase
 from clew.tools import Tool, ToolContext
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, Receipt, Route, Sent, Typing
 from tests.emulators.anthropic import AnthropicEmulator
@@ -250,8 +252,14 @@ class World:
             yield self
 
     @property
-    def store(self) -> SqliteStore:
+    def store(self) -> SqlStore:
         return self.service.store
+
+    @property
+    def database(self) -> SqliteDatabase:
+        """The database of a store that is one file."""
+        assert isinstance(self.store._db, SqliteDatabase)
+        return self.store._db
 
     @asynccontextmanager
     async def file(self) -> AsyncIterator[SqliteStore]:
@@ -302,7 +310,7 @@ class World:
         return session
 
 
-async def seed(store: SqliteStore, messages: Sequence[tuple[str, Sequence[Block]]], *, chat: str, session: str, at: float) -> None:
+async def seed(store: SqlStore, messages: Sequence[tuple[str, Sequence[Block]]], *, chat: str, session: str, at: float) -> None:
     rows = [
         {
             "id": f"{session[:6]}{number:06d}",

@@ -206,7 +206,7 @@ async def test_a_summary_is_asked_for_within_an_eighth_of_the_window(tmp_path: P
 
 
 def test_the_index_on_summaries_serves_the_budget(tmp_path: Path) -> None:
-    from clew.store.database import migrations
+    from clew.store.sqlite.database import migrations
 
     database = sqlite3.connect(":memory:")
     for _, script in migrations():

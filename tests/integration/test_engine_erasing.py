@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from clew.cli import clew as cli
 from clew.erasing import Erasing
 from clew.errors import NotFound, UsageError
-from clew.store.backup import backup
+from clew.store.sqlite.backup import backup
 from clew.transport import Attachment
 from tests.emulators.scripts import echo
 from tests.integration.engine import START, Clock, World, calling, engine

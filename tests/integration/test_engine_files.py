@@ -21,7 +21,7 @@ from clew.errors import StoreError, UsageError
 from clew.messages import File
 from clew.providers import ollama
 from clew.recall import search
-from clew.store.backup import backup, copied_files
+from clew.store.sqlite.backup import backup, copied_files
 from clew.transport import Attachment
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.ollama import OllamaEmulator

@@ -12,7 +12,7 @@ from clew import delivery, dispatcher, outage, scheduler, service, supervise
 from clew.config import Job, Person
 from clew.delivery import SIDE_BY_SIDE
 from clew.errors import StoreError
-from clew.store.database import _run
+from clew.store.sqlite.database import _run
 from clew.transport import Capabilities, Delivery, Refused, Retry
 from tests.emulators.scripts import say
 from tests.integration.engine import DEADLINE_S, World, engine
@@ -38,7 +38,7 @@ async def owned(folder: Path, capabilities: Capabilities = Capabilities()) -> As
 
 async def writable(world: World, *, yes: bool) -> None:
     """Let SQLite refuse every write, as it does in a folder that has become read-only, or take them again."""
-    await _run(world.store._db._writer, lambda db: db.execute(f"PRAGMA query_only = {'OFF' if yes else 'ON'}"))
+    await _run(world.database._writer, lambda db: db.execute(f"PRAGMA query_only = {'OFF' if yes else 'ON'}"))
 
 
 async def until(condition: Callable[[], bool]) -> None:

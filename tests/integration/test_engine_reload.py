@@ -13,7 +13,7 @@ from clew.config import Config, Job, TransportSection
 from clew.errors import ClewError, StoreError
 from clew.plugins import Plugin, registry
 from clew.providers import Provider
-from clew.store.database import _run
+from clew.store.sqlite.database import _run
 from clew.transport import Transport
 from tests.emulators.scripts import say
 from tests.integration.engine import NoSettings, World, engine, system_text
@@ -117,12 +117,12 @@ async def test_a_reload_that_cannot_be_stored_changes_nothing(tmp_path: Path) ->
     async with engine(tmp_path) as world, world.running():
         job = Job.model_validate({"name": "tea", "cron": "0 16 * * *", "prompt": "tea?", "deliver_to": "desk:ada"})
         changed = without_desk(world).model_copy(update={"schedule": (job,), "people": {}})
-        await _run(world.store._db._writer, lambda db: db.execute("PRAGMA query_only = ON"))
+        await _run(world.database._writer, lambda db: db.execute("PRAGMA query_only = ON"))
         with pytest.raises(StoreError, match="readonly"):
             await world.service.reload(changed)
         assert world.service.config is not changed
         assert "desk" in world.service.transports
-        await _run(world.store._db._writer, lambda db: db.execute("PRAGMA query_only = OFF"))
+        await _run(world.database._writer, lambda db: db.execute("PRAGMA query_only = OFF"))
         assert "answer" in await world.desk.ask("still here?")
         assert await world.store.jobs() == []
         await world.service.reload(changed)

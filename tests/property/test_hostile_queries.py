@@ -6,7 +6,6 @@ CLEW_FUZZ_EXAMPLES: questions in all, 1,000 by default; `make soak` asks 100,000
 import asyncio
 import json
 import os
-import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, date
 from pathlib import Path
@@ -20,6 +19,7 @@ from clew.context.recall import appendix, excerpts
 from clew.context.repeats import without_repeats
 from clew.recall import DEPTH
 from clew.store import Scope, search
+from clew.store.sqlite.connection import SqliteConnection
 from tests.unit.store_rows import opened, turn
 
 EXAMPLES = int(os.environ.get("CLEW_FUZZ_EXAMPLES", "1000"))
@@ -51,7 +51,7 @@ QUESTIONS = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteConnection]:
     folder = tmp_path_factory.mktemp("asked")
 
     async def fill() -> None:
@@ -61,7 +61,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connecti
                 await turn(filled, f"g{number}", text, "noted", "team", sender="bob", direct=False)
 
     asyncio.run(fill())
-    db = sqlite3.connect(folder / "clew.db")
+    db = SqliteConnection(folder / "clew.db")
     yield db
     db.close()
 
@@ -76,7 +76,7 @@ DAYS = st.sampled_from([date(2026, 3, 18), date.min, date.max])
 )
 @given(QUESTIONS, st.lists(QUESTIONS, max_size=1), st.booleans(), DAYS, st.integers(0, 2))
 def test_any_question_is_answered(
-    store: sqlite3.Connection, text: str, previous: list[str], sought: bool, today: date, whose: int
+    store: SqliteConnection, text: str, previous: list[str], sought: bool, today: date, whose: int
 ) -> None:  # P35, BO-034
     scope = (Scope(None), search.scope_of_chat(store, "desk:team"), search.scope_of_person(store, "ada"))[whose]
     found = search.search(store, scope, lambda words, total: query(text, previous, ["Ada"], words, total, today, sought=sought), DEPTH)

@@ -1,6 +1,5 @@
 """Reservations and sums, in any order of calls, crashes and deletions, held against an account that adds everything up."""
 
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,8 +15,9 @@ from hypothesis import strategies as st
 from clew.allowances import Amount, Limit
 from clew.messages import Usage
 from clew.store import ModelCall, model_calls, sessions, spending
-from clew.store.database import migrations
 from clew.store.records.spending import Sums, Wanted
+from clew.store.sqlite.connection import SqliteConnection
+from clew.store.sqlite.database import migrations
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=ZoneInfo("UTC")).timestamp()
 PEOPLE = {"ada": "Europe/Berlin", "bob": None}
@@ -28,7 +28,7 @@ ALL = Limit("all", "all", "month", "money", 1500)
 @cache
 def template() -> bytes:
     """Two people with a direct chat and a session each, and a group."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+    with closing(SqliteConnection(":memory:", isolation_level=None)) as db:
         db.create_function("index_text", 1, lambda text: text, deterministic=True)
         for _, script in migrations():
             db.executescript(script)
@@ -44,8 +44,8 @@ def template() -> bytes:
 
 
 @contextmanager
-def database() -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+def database() -> Iterator[SqliteConnection]:
+    with closing(SqliteConnection(":memory:", isolation_level=None)) as db:
         db.create_function("index_text", 1, lambda text: text, deterministic=True)
         db.deserialize(template())
         db.execute("PRAGMA foreign_keys = ON")
@@ -56,7 +56,7 @@ def call(identifier: str, tokens: int, cost: float | None, payer: str = "", at: 
     return ModelCall(identifier, purpose, payer, "local", "any", Usage(tokens, 0), at, at, at + 2, cost=cost)
 
 
-def spent(db: sqlite3.Connection, kind: str, subject: str, period: str) -> Sums:
+def spent(db: SqliteConnection, kind: str, subject: str, period: str) -> Sums:
     key = (kind, subject, period)
     return spending.sums(db, [key])[key]
 
@@ -65,7 +65,7 @@ def spent(db: sqlite3.Connection, kind: str, subject: str, period: str) -> Sums:
 class Desk:
     """Calls in flight, and what was truly spent."""
 
-    db: sqlite3.Connection
+    db: SqliteConnection
     now: float = NOW
     number: int = 0
     flying: dict[str, tuple[str, str, int]] = field(default_factory=dict)

@@ -20,7 +20,7 @@ from clew.cli.options import settings
 from clew.config import Config
 from clew.data_dir import locked
 from clew.store import backups
-from clew.store.quick import looked
+from clew.store.sqlite.quick import looked
 from tests.unit.test_cli import called
 
 

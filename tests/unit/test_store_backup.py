@@ -8,8 +8,8 @@ import pytest
 
 from clew.errors import StoreError
 from clew.store import backups
-from clew.store.backup import backup
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.backup import backup
 from tests.unit.store_rows import opened, turn
 
 
@@ -67,7 +67,7 @@ async def test_a_damaged_source_leaves_no_backup(tmp_path: Path) -> None:
 async def test_what_is_written_meanwhile_neither_begins_the_copy_anew_nor_gets_into_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clew.store.backup.PAGES", 1)
+    monkeypatch.setattr("clew.store.sqlite.backup.PAGES", 1)
     store = await SqliteStore.open(tmp_path / "clew.db", 1.0)
     await store.close()
     source, seen = sqlite3.connect(tmp_path / "clew.db"), list[tuple[int, int]]()

@@ -13,10 +13,12 @@ from clew.context.view import window
 from clew.errors import StoreError
 from clew.messages import Text
 from clew.store import Claim, Scope, Sender, Verdict
-from clew.store.backup import backup
-from clew.store.database import Database, migrations
+from clew.store.connection import Connection
 from clew.store.indexing import Indexer
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.backup import backup
+from clew.store.sqlite.connection import SqliteConnection
+from clew.store.sqlite.database import SqliteDatabase, migrations
 from clew.transport import Inbound
 from tests.unit.store_rows import NOW, accept, allow, claim, find, holding, inbound, opened, said, turn
 
@@ -79,14 +81,14 @@ async def test_what_is_no_database_is_refused_in_plain_words(tmp_path: Path) -> 
 
 @pytest.mark.asyncio
 async def test_a_sqlite_without_fts5_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # P49, BO-041
-    class WithoutFts5(sqlite3.Connection):
+    class WithoutFts5(SqliteConnection):
         def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
             if "USING fts5" in sql:
                 raise sqlite3.OperationalError("no such module: fts5")
             return super().execute(sql, *values)
 
     connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, factory=WithoutFts5, **more))
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, **more | {"factory": WithoutFts5}))
     with pytest.raises(StoreError, match="has no FTS5") as caught:
         await SqliteStore.open(tmp_path / "clew.db", NOW)
     assert "FTS5" in caught.value.hint
@@ -97,13 +99,13 @@ async def test_however_much_is_asked_for_the_statements_are_the_same(tmp_path: P
     """Each connection keeps its newest statements ready; ones made to measure would fill its memory."""
     texts: set[str] = set()
 
-    class Recording(sqlite3.Connection):
+    class Recording(SqliteConnection):
         def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
             texts.add(sql)
             return super().execute(sql, *values)
 
     connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, factory=Recording, **more))
+    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: connect(*args, **more | {"factory": Recording}))
     async with opened(tmp_path) as store:
         for n in range(8):
             await turn(store, str(n), "the needle", "there", f"ada/{n}")
@@ -248,16 +250,16 @@ async def test_whoever_hears_of_an_arrival_claims_it_in_the_same_commit(tmp_path
 @pytest.mark.asyncio
 @pytest.mark.parametrize("fail", list(itertools.product((False, True), repeat=3)))
 async def test_of_writes_that_share_a_commit_those_that_fail_leave_nothing(tmp_path: Path, fail: tuple[bool, ...]) -> None:  # P42
-    def put(db: sqlite3.Connection, number: int) -> int:
+    def put(db: Connection, number: int) -> int:
         db.execute("INSERT INTO meta (key, value) VALUES (?, '')", (f"put/{number}",))
         if fail[number]:
             raise ValueError(number)
         return number
 
-    def there(db: sqlite3.Connection) -> list[str]:
+    def there(db: Connection) -> list[str]:
         return [key for (key,) in db.execute("SELECT key FROM meta WHERE key LIKE 'put/%' ORDER BY key")]
 
-    database = await Database.open(tmp_path / "clew.db", NOW, Indexer())
+    database = await SqliteDatabase.open(tmp_path / "clew.db", NOW, Indexer())
     try:
         database.write(there)  # is being committed while the others come
         outcomes = await asyncio.gather(*(database.write(put, number) for number in range(3)), return_exceptions=True)

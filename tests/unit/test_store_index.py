@@ -10,8 +10,8 @@ from clew.context.regions import BLOCKS
 from clew.context.text import clean, index_text, tokens
 from clew.messages import Text, blocks_to_json
 from clew.store import Scope
-from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.database import migrations
 from tests.unit.store_rows import NOW, accept, claim, find, found, inbound, opened, said, turn
 
 TODAY = datetime.fromtimestamp(NOW, UTC).date()

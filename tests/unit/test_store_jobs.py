@@ -1,13 +1,13 @@
 import asyncio
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from clew.errors import UsageError
 from clew.store import Job, JobEffect, Outcome, Person, jobs, runs, turns
-from clew.store.database import migrations
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.connection import SqliteConnection
+from clew.store.sqlite.database import migrations
 from clew.transport import Address
 from tests.unit.store_rows import NOW, claim, opened, said
 
@@ -110,7 +110,7 @@ async def test_a_run_by_hand_leaves_the_clock(tmp_path: Path) -> None:  # P45
 
 def test_what_is_asked_for_every_turn_reads_no_arrival_that_is_over() -> None:  # P44, P45
     """However many messages and runs there were: by the indexes of what waits and of what runs."""
-    database = sqlite3.connect(":memory:", isolation_level=None)
+    database = SqliteConnection(":memory:", isolation_level=None)
     for _, script in migrations():
         database.executescript(script)
     asked: list[str] = []

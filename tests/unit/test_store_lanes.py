@@ -1,6 +1,5 @@
 """Lanes: the common words of full segments, as they are made, asked, proved and dropped."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from clew.context.regions import SEGMENT_BITS
 from clew.metrics import Metrics
 from clew.store import lanes
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.connection import SqliteConnection
 from clew.store.transcript import day_words
 from clew.upkeep import Upkeep
 from tests.unit.store_rows import NOW, find, opened
@@ -47,7 +47,7 @@ def said(chat: str) -> list[str]:
 async def filled(store: SqliteStore, path: Path, chat: str) -> None:
     """A chat whose hundred messages stand on both sides of a segment's end, behind one that stands far from its first place."""
     await store.import_session(export(chat, f"{chat}0", ["anchor"]), NOW)
-    with sqlite3.connect(path) as db:
+    with SqliteConnection(path) as db:
         (number,) = db.execute("SELECT number FROM messages WHERE id = ?", (f"{chat}0-1",)).fetchone()
         (place,) = db.execute("SELECT place FROM places WHERE message = ?", (number,)).fetchone()
         db.execute("UPDATE places SET place = ? WHERE message = ?", (place + FIRST - 2, number))
@@ -82,14 +82,14 @@ async def test_what_lanes_know_is_what_the_index_knows(tmp_path: Path) -> None: 
 
 
 def stored(folder: Path) -> set[str]:
-    with sqlite3.connect(folder / "clew.db") as db:
+    with SqliteConnection(folder / "clew.db") as db:
         words = {word for (word,) in db.execute("SELECT term FROM lanes")}
     db.close()
     return words
 
 
 def changed(folder: Path, sql: str) -> None:
-    with sqlite3.connect(folder / "clew.db") as db:
+    with SqliteConnection(folder / "clew.db") as db:
         db.execute(sql)
     db.close()
 
@@ -159,7 +159,7 @@ async def test_upkeep_makes_lanes(tmp_path: Path) -> None:  # P31
 async def test_lanes_of_a_segment_that_changed_meanwhile_are_not_kept(tmp_path: Path) -> None:  # P20
     async with opened(tmp_path) as store:
         await filled(store, tmp_path / "clew.db", "ada")
-        with sqlite3.connect(tmp_path / "clew.db") as db:
+        with SqliteConnection(tmp_path / "clew.db") as db:
             making = lanes.due(db)
             assert making is not None
             (first, last), *_ = list(making.slices)[-1:]

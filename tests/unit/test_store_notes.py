@@ -10,7 +10,6 @@ import pytest
 from clew.context.notes import Entity
 from clew.errors import NotFound, UsageError
 from clew.store import Person, PromptState
-from clew.store.database import migrations
 from clew.store.notes import (
     HISTORY,
     MOST_PREFERENCES,
@@ -31,6 +30,7 @@ from clew.store.notes import (
     verbs,
 )
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.database import migrations
 from tests.unit.store_rows import NOW, opened, turn
 
 ADA, BOB = Where(person="ada"), Where(person="bob")

@@ -1,12 +1,12 @@
 """Vectors beside the messages that they are of."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from clew.context.nearness import Nearness
 from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.connection import SqliteConnection
 from clew.store.vectors import Unembedded, prepare
 from tests.unit.store_rows import opened, turn
 
@@ -138,7 +138,7 @@ async def test_a_check_finds_what_is_wrong_with_them(tmp_path: Path, damage: str
     async with opened(tmp_path) as store:
         await turn(store, "1", "the boat", "noted")
         await embed_all(store)
-    with sqlite3.connect(tmp_path / "clew.db") as db:
+    with SqliteConnection(tmp_path / "clew.db") as db:
         db.execute(damage)
     db.close()
     async with opened(tmp_path) as store:
@@ -147,7 +147,7 @@ async def test_a_check_finds_what_is_wrong_with_them(tmp_path: Path, damage: str
 
 @pytest.mark.asyncio
 async def test_the_extension_and_python_say_the_same(tmp_path: Path) -> None:
-    with sqlite3.connect(":memory:") as db:
+    with SqliteConnection(":memory:") as db:
         there = prepare(db)
     db.close()
     if not there:
@@ -170,12 +170,12 @@ async def test_what_was_taken_back_has_no_vector_and_goes_to_no_model(tmp_path: 
         await turn(store, "1", "the boat", "noted")
         await turn(store, "2", "the car", "noted")
         found = await waiting(store)
-        with sqlite3.connect(tmp_path / "clew.db") as db:
+        with SqliteConnection(tmp_path / "clew.db") as db:
             db.execute("INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', 0)", (found[0].id,))
         assert [each.text for each in await waiting(store)] == ["", "noted", "the car", "noted"]
         assert await store.vectors.add("one", [(each, NORTH) for each in found])  # embedded meanwhile
         assert found[0].id not in (await store.vectors.near("one", NORTH, [each.id for each in found])).asked
-        with sqlite3.connect(tmp_path / "clew.db") as db:
+        with SqliteConnection(tmp_path / "clew.db") as db:
             db.execute("INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', 0)", (found[2].id,))
         db.close()
         assert set((await store.vectors.near("one", NORTH, [each.id for each in found])).asked) == {found[1].id, found[3].id}

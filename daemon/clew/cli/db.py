@@ -15,7 +15,7 @@ from clew.cli.reading import existing_store, reading, store_path
 from clew.config import Config
 from clew.errors import ClewError
 from clew.store import backups
-from clew.store.backup import files_beside
+from clew.store.sqlite.backup import files_beside
 
 BETWEEN_LOOKS = 0.2
 """Seconds."""

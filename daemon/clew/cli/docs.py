@@ -20,7 +20,7 @@ from clew.errors import NotFound, UsageError
 from clew.fetching import is_url
 from clew.store.documents import Document
 from clew.store.notes import Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 SNIPPET = 400
 """Characters of a passage in the listing."""
@@ -160,7 +160,7 @@ async def remove(documents: tuple[str, ...], path: Path | None, as_json: bool) -
         click.echo(f"{plural(len(removed), 'document')} removed.")
 
 
-async def _meant(store: SqliteStore, key: str) -> Sequence[Document]:
+async def _meant(store: SqlStore, key: str) -> Sequence[Document]:
     """The document that is named, or those of the folder that is, which may be gone. Raises NotFound or UsageError."""
     path = Path(key)
     there = not is_url(key) and path.exists()
@@ -213,7 +213,7 @@ async def search(
         click.echo(f"    {text if len(text) <= SNIPPET else text[: SNIPPET - 1] + '…'}")
 
 
-async def _where(config: Config, store: SqliteStore, **named: str | None) -> Where | None:
+async def _where(config: Config, store: SqlStore, **named: str | None) -> Where | None:
     from clew.whose import within  # only now: it brings the providers with it
 
     return await within(config, store, **{"person": None, "project": None, **named})

@@ -20,7 +20,7 @@ from clew.context.naming import name_key
 from clew.context.notes import Entity, Notes, ScopeKind, told
 from clew.errors import NotFound, UsageError
 from clew.store.notes import Change, Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 LISTED = 50
 """Changes in the listing of the history."""
@@ -131,7 +131,7 @@ async def _show(config: Config, whose: dict[str, Any], action: str, key: str | N
         _print_all(notes, zone(config))
 
 
-async def _where(config: Config, store: SqliteStore, whose: dict[str, Any]) -> Where:
+async def _where(config: Config, store: SqlStore, whose: dict[str, Any]) -> Where:
     from clew.whose import whose as found  # only now: it brings the providers with it
 
     return await found(config, store, whose["scope"], person=whose["person"], project=whose["project"], session=whose["session"])

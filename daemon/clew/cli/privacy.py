@@ -20,7 +20,7 @@ from clew.cli.output import harmless, print_json
 from clew.cli.reading import reading
 from clew.errors import ClewError, UsageError
 from clew.store.belongings import PAGE, PARTS
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 WAIT = 60.0
 """Seconds that one request waits for an erasure."""
@@ -62,7 +62,7 @@ async def export(person: str, output: Path, path: Path | None, as_json: bool) ->
         click.echo(f"{output}: {_told(counts)}, of {harmless(person)}")
 
 
-async def _written(archive: zipfile.ZipFile, store: SqliteStore, person: str, counts: dict[str, int]) -> dict[str, Any]:
+async def _written(archive: zipfile.ZipFile, store: SqlStore, person: str, counts: dict[str, int]) -> dict[str, Any]:
     """Write every part, the files, then the manifest. Returns it."""
     lost = 0
     for part in PARTS:
@@ -94,7 +94,7 @@ async def _written(archive: zipfile.ZipFile, store: SqliteStore, person: str, co
     return manifest
 
 
-async def _rows(store: SqliteStore, person: str, part: str) -> Any:
+async def _rows(store: SqlStore, person: str, part: str) -> Any:
     offset = 0
     while rows := await store.belonging(person, part, offset):
         for row in rows:

@@ -10,13 +10,14 @@ from clew.cli.options import log_to_stderr
 from clew.clock import Time
 from clew.config import Config
 from clew.errors import NotFound
+from clew.store.sql import SqlStore
 from clew.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from clew.meaning import Meaning
 
 
-def known_meaning(config: Config, store: SqliteStore) -> "AbstractAsyncContextManager[Meaning | None]":
+def known_meaning(config: Config, store: SqlStore) -> "AbstractAsyncContextManager[Meaning | None]":
     """What is known of the store's texts by their meaning; nothing of it is imported where the config names no model for it."""
     if config.embeddings is None:
         return nullcontext()
@@ -39,7 +40,7 @@ def existing_store(config: Config) -> Path:
 
 
 @asynccontextmanager
-async def reading(config: Config) -> AsyncIterator[SqliteStore]:
+async def reading(config: Config) -> AsyncIterator[SqlStore]:
     """The store, read-only. Raises NotFound where there is none yet."""
     store = await SqliteStore.open(existing_store(config), time.time(), read_only=True, known=config.secrets())
     try:

@@ -14,7 +14,7 @@ from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.stopping import Stop
 from clew.store import AnyEffect, Changed, Claim, PersonRole, Scope
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.threads import Threads
 from clew.transport import Address
 
@@ -52,7 +52,7 @@ class Rooms:
     the page is for somebody at an address, else empty. stop: set when somebody stops the one
     that runs."""
 
-    store: SqliteStore
+    store: SqlStore
     compactor: Compactor
     threads: Threads
     providers: Sequence[Provider]

@@ -17,6 +17,7 @@ from clew.meaning import Meaning
 from clew.metrics import Metrics
 from clew.recall import IndexRecall, SessionView
 from clew.store import Person, PromptState
+from clew.store.sql import SqlStore
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address, Inbound
 
@@ -25,10 +26,10 @@ YOU = Person("you", "owner", None, ("eval:you",))
 CHAT = Address("eval", "you")
 
 
-MeaningOf = Callable[[SqliteStore], AbstractAsyncContextManager[Meaning | None]]
+MeaningOf = Callable[[SqlStore], AbstractAsyncContextManager[Meaning | None]]
 
 
-def nothing(store: SqliteStore) -> AbstractAsyncContextManager[None]:
+def nothing(store: SqlStore) -> AbstractAsyncContextManager[None]:
     """No embedding model."""
     return nullcontext()
 
@@ -77,7 +78,7 @@ class Hit:
 class Remembered:
     """A person's sessions in a store, and what recall finds of them."""
 
-    def __init__(self, store: SqliteStore, meaning: Meaning | None = None) -> None:
+    def __init__(self, store: SqlStore, meaning: Meaning | None = None) -> None:
         self._store = store
         self._meaning = meaning
         self._names: dict[str, str] = {}  # ours to theirs

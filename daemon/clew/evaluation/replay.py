@@ -25,6 +25,7 @@ from clew.model_call import ModelCaller
 from clew.providers import Provider
 from clew.store import Claim, Compaction, NewMessage, Sender, Step, Verdict
 from clew.store import Outcome as TurnOutcome
+from clew.store.sql import SqlStore
 from clew.store.sqlite import SqliteStore
 from clew.transport import Address, Inbound
 
@@ -108,7 +109,7 @@ async def replay(transcript: Transcript, provider: Provider, base: Compression, 
 
 
 @asynccontextmanager
-async def _store(path: Path) -> AsyncIterator[SqliteStore]:
+async def _store(path: Path) -> AsyncIterator[SqlStore]:
     store = await SqliteStore.open(path, 0.0)
     try:
         yield store
@@ -117,7 +118,7 @@ async def _store(path: Path) -> AsyncIterator[SqliteStore]:
 
 
 class _Replay:
-    def __init__(self, transcript: Transcript, provider: Provider, settings: Compression, store: SqliteStore, clock: _Clock) -> None:
+    def __init__(self, transcript: Transcript, provider: Provider, settings: Compression, store: SqlStore, clock: _Clock) -> None:
         time, metrics, zone = Time(wall=clock), Metrics(), _zone(transcript.zone)
         caller = ModelCaller(time, metrics, store.tell_repairs)
         self._transcript = transcript

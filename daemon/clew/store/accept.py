@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.clock import new_id
 from clew.store import Decide, Offer, Person, Reply, Sender, Verdict, access, approvals, deletions, edits, links, loops, outbox, people
+from clew.store.connection import Connection
 from clew.store.files import verbs as files
 from clew.transport import Address, Inbound, Part, Receipt
 
@@ -18,7 +18,7 @@ _STATES = {"control": "answered", "answer": "answered", "edit": "context"}
 
 
 def accept(
-    db: sqlite3.Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool
+    db: Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool
 ) -> tuple[list[Receipt], list[Verdict]]:
     """Store arrivals of one transport. `instant`: its replies count as sent when committed.
 
@@ -43,12 +43,12 @@ def accept(
     return receipts, verdicts
 
 
-def cursor(db: sqlite3.Connection, transport: str) -> str | None:
+def cursor(db: Connection, transport: str) -> str | None:
     row = db.execute("SELECT value FROM cursors WHERE transport = ?", (transport,)).fetchone()
     return row[0] if row else None
 
 
-def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, instant: bool) -> tuple[Receipt, Verdict]:
+def _accept(db: Connection, item: Inbound, now: float, decide: Decide, instant: bool) -> tuple[Receipt, Verdict]:
     if db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (item.external_id,)).fetchone():
         return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
     if deletions.came_first(db, item.external_id):
@@ -87,7 +87,7 @@ def _accept(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide, i
     return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict
 
 
-def _spend(db: sqlite3.Connection, item: Inbound, sender: Sender, verdict: Verdict, offer: Offer, now: float) -> tuple[Inbound, Sender]:
+def _spend(db: Connection, item: Inbound, sender: Sender, verdict: Verdict, offer: Offer, now: float) -> tuple[Inbound, Sender]:
     """Close a link code, with whose account it came from from now on. The code itself is kept nowhere."""
     links.spend(db, offer, item.identity if verdict.links else None, now)
     if verdict.confirm:
@@ -96,7 +96,7 @@ def _spend(db: sqlite3.Connection, item: Inbound, sender: Sender, verdict: Verdi
     return replace(item, text=links.COMMAND), replace(sender, person=offer.person) if verdict.links else sender
 
 
-def _reacted(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
+def _reacted(db: Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
     """A reaction answers a question or does nothing; it is no message, so nothing of it is stored but the answer."""
     found = people.find(db, item.identity)
     asked = approvals.reacted_to(db, item.address, found[0], item.reply_to) if found and item.reply_to else ()
@@ -107,7 +107,7 @@ def _reacted(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) 
     return Receipt(item.external_id, "refused" if verdict.refused else "stored", verdict.refused), verdict
 
 
-def _deleted(db: sqlite3.Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
+def _deleted(db: Connection, item: Inbound, now: float, decide: Decide) -> tuple[Receipt, Verdict]:
     """Whoever took it back, it is the platform that says so."""
     verdict = decide(item, Sender(None, None, None, 0, 0, None))
     new = deletions.take(db, item, now)
@@ -124,7 +124,7 @@ def _stored_id(item: Inbound, verdict: Verdict) -> str:
     return item.external_id
 
 
-def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
+def _sender(db: Connection, item: Inbound, now: float) -> Sender:
     found = people.find(db, item.identity)
     request, open_requests = (None, 0) if found else _requests(db, item.identity, now)
     chat = db.execute("SELECT id, session FROM chats WHERE address = ?", (str(item.address),)).fetchone()
@@ -155,14 +155,14 @@ def _sender(db: sqlite3.Connection, item: Inbound, now: float) -> Sender:
     )
 
 
-def _requests(db: sqlite3.Connection, identity: str, now: float) -> tuple[str | None, int]:
+def _requests(db: Connection, identity: str, now: float) -> tuple[str | None, int]:
     """(the state of a stranger's own request for access, how many are open); those that nobody answered are forgotten first."""
     db.execute("DELETE FROM access_requests WHERE state = 'open' AND created < ?", (now - access.REQUEST_DAYS * 86_400,))
     own = db.execute("SELECT state FROM access_requests WHERE identity = ?", (identity,)).fetchone()
     return own[0] if own else None, db.execute("SELECT count(*) FROM access_requests WHERE state = 'open'").fetchone()[0]
 
 
-def _note_request(db: sqlite3.Connection, item: Inbound, verdict: Verdict, now: float) -> None:
+def _note_request(db: Connection, item: Inbound, verdict: Verdict, now: float) -> None:
     """A stranger's words are not kept, only that they wrote."""
     if verdict.pair:
         db.execute(
@@ -173,12 +173,12 @@ def _note_request(db: sqlite3.Connection, item: Inbound, verdict: Verdict, now: 
         db.execute("UPDATE access_requests SET messages = messages + 1 WHERE identity = ?", (item.identity,))
 
 
-def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender, verdict: Verdict, now: float) -> None:
+def _store(db: Connection, item: Inbound, stored_id: str, sender: Sender, verdict: Verdict, now: float) -> None:
     person = sender.person or _newcomer(db, item, now)
     chat = chat_for(db, item, person, now)
     joined = next((given.turn for given in verdict.given if given.joins), None)
     state = "refused" if verdict.refused else "claimed" if joined else _STATES.get(verdict.kind, "new")
-    row = db.execute(
+    number = db.insert(
         "INSERT INTO inbox (external_id, client_id, kind, state, transport, address, chat, person, sender_name, text,"
         " reply_to, context, reason, received, sent_at, expires, turn, overheard, edits)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -203,23 +203,24 @@ def _store(db: sqlite3.Connection, item: Inbound, stored_id: str, sender: Sender
             int(item.kind == "context"),
             item.edits if item.kind == "edit" else None,
         ),
+        "id",
     )
     if item.kind == "edit":
         edits.take(db, item, chat, person, now)
     elif item.kind == "message" and not verdict.refused:
-        db.execute("INSERT INTO timeline (address, inbox) VALUES (?, ?)", (str(item.address), row.lastrowid))
+        db.execute("INSERT INTO timeline (address, inbox) VALUES (?, ?)", (str(item.address), number))
     if item.attachments:
-        number, wanted = int(row.lastrowid or 0), state == "new" and verdict.kind == "message"
+        wanted = state == "new" and verdict.kind == "message"
         files.put(db, number, str(item.address), item.attachments, now, wanted=wanted, said=bool(item.text.strip()))
 
 
-def _newcomer(db: sqlite3.Connection, item: Inbound, now: float) -> str:
+def _newcomer(db: Connection, item: Inbound, now: float) -> str:
     """Somebody whom `access.unknown: allow` lets in."""
     people.add(db, Person(item.identity, "guest", None, (item.identity,)), "paired", now)
     return item.identity
 
 
-def chat_for(db: sqlite3.Connection, item: Inbound, person: str, now: float) -> int:
+def chat_for(db: Connection, item: Inbound, person: str, now: float) -> int:
     """The chat of an arrival, made if it is new; its person or its members are brought up to date."""
     owner = person if item.direct else None
     known = db.execute("SELECT id, person, former FROM chats WHERE address = ?", (str(item.address),)).fetchone()

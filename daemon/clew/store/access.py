@@ -1,13 +1,13 @@
 """Who may: requests that are answered, people who are given a role or a name, linked or removed. Each change is planned, then made."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 
 from clew.clock import new_id
 from clew.context.text import normalise
 from clew.errors import NotFound, UsageError
 from clew.store import AccessEffect, AccessRequest, Changed, Given, Identity, Known, Person, PersonRole, approvals, merging, outbox, people
+from clew.store.connection import Connection
 
 REQUEST_DAYS = 7
 """Days after which a request that nobody answered is forgotten: its code lets nobody in, and its place is free for another."""
@@ -20,20 +20,20 @@ _REQUEST = "identity, address, name, code, state, messages, created"
 _BASE = "CASE WHEN instr(address, '/') THEN substr(address, 1, instr(address, '/') - 1) ELSE address END"
 
 
-def listing(db: sqlite3.Connection) -> list[Known]:
+def listing(db: Connection) -> list[Known]:
     """Everybody who may talk to clew, owners first."""
     rows = db.execute("SELECT id, name, role, origin FROM people ORDER BY role <> 'owner', role <> 'member', created, id").fetchall()
     return [_known(db, row) for row in rows]
 
 
-def _known(db: sqlite3.Connection, row: Sequence[str]) -> Known:
+def _known(db: Connection, row: Sequence[str]) -> Known:
     accounts = db.execute("SELECT identity, origin, created, seen FROM identities WHERE person = ? ORDER BY created, identity", (row[0],))
     identities = tuple(Identity(*each) for each in accounts)
     seen = max((each.seen for each in identities if each.seen is not None), default=None)
     return Known(row[0], row[1], row[2], row[3], identities, seen)  # type: ignore[arg-type]  # checked by the table
 
 
-def person(db: sqlite3.Connection, key: str) -> Known:
+def person(db: Connection, key: str) -> Known:
     """The person with this id, name or identity. Raises NotFound."""
     found = _find(db, key)
     if found is None:
@@ -41,7 +41,7 @@ def person(db: sqlite3.Connection, key: str) -> Known:
     return found
 
 
-def _find(db: sqlite3.Connection, key: str) -> Known | None:
+def _find(db: Connection, key: str) -> Known | None:
     row = db.execute(
         "SELECT id, name, role, origin FROM people WHERE id = :key OR id = :named"
         " OR id = (SELECT person FROM identities WHERE identity = :key) ORDER BY id = :key DESC, id = :named DESC LIMIT 1",
@@ -50,14 +50,14 @@ def _find(db: sqlite3.Connection, key: str) -> Known | None:
     return _known(db, row) if row else None
 
 
-def _named(db: sqlite3.Connection, name: str) -> str | None:
+def _named(db: Connection, name: str) -> str | None:
     """The id of whoever has this name, however it is written: in capitals, with accents of their own."""
     wanted = normalise(name)
     names = db.execute("SELECT id, name FROM people WHERE name <> ''").fetchall()
     return next((person for person, each in names if normalise(each) == wanted), None)
 
 
-def requests(db: sqlite3.Connection, state: str | None, now: float) -> list[AccessRequest]:
+def requests(db: Connection, state: str | None, now: float) -> list[AccessRequest]:
     """Requests, the oldest first; those that expired are none any more."""
     rows = db.execute(
         f"SELECT {_REQUEST} FROM access_requests WHERE (? IS NULL OR state = ?) AND NOT (state = 'open' AND created < ?) ORDER BY created",
@@ -66,7 +66,7 @@ def requests(db: sqlite3.Connection, state: str | None, now: float) -> list[Acce
     return [AccessRequest(*row) for row in rows]
 
 
-def _request(db: sqlite3.Connection, key: str, now: float) -> AccessRequest:
+def _request(db: Connection, key: str, now: float) -> AccessRequest:
     """The request with this code or of this identity. Raises NotFound."""
     since = now - REQUEST_DAYS * 86_400
     row = db.execute(
@@ -90,12 +90,12 @@ def _is_identity(text: str) -> bool:
 # Planning --------------------------------------------------------------------------------------------------------
 
 
-def plan(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+def plan(db: Connection, effect: AccessEffect, now: float) -> Changed:
     """What an effect would come to. Raises NotFound or UsageError with what stands against it."""
     return _PLANS[effect.kind](db, effect, now)
 
 
-def _plan_approve(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+def _plan_approve(db: Connection, effect: AccessEffect, now: float) -> Changed:
     request = _request(db, effect.key, now)
     known = _at(db, request.identity)
     if known is not None:
@@ -104,7 +104,7 @@ def _plan_approve(db: sqlite3.Connection, effect: AccessEffect, now: float) -> C
     return Changed("approve", known, request, request.identity, effect.role, name)
 
 
-def _plan_deny(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+def _plan_deny(db: Connection, effect: AccessEffect, now: float) -> Changed:
     request = _request(db, effect.key, now)
     known = _at(db, request.identity)
     if known is not None:
@@ -112,22 +112,22 @@ def _plan_deny(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Chan
     return Changed("deny", known, request, request.identity, jobs=_jobs(db, known) if known else 0)
 
 
-def _plan_role(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+def _plan_role(db: Connection, effect: AccessEffect, now: float) -> Changed:
     known = _own(db, effect.key)
     return Changed("role", known, role=effect.role)
 
 
-def _plan_rename(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+def _plan_rename(db: Connection, effect: AccessEffect, now: float) -> Changed:
     known = _own(db, effect.key)
     return Changed("rename", known, name=_free_name(db, effect.name, known) if effect.name else "")
 
 
-def _plan_remove(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+def _plan_remove(db: Connection, effect: AccessEffect, now: float) -> Changed:
     known = _own(db, effect.key)
     return Changed("remove", known, jobs=_jobs(db, known))
 
 
-def _plan_link(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+def _plan_link(db: Connection, effect: AccessEffect, now: float) -> Changed:
     known = person(db, effect.key)
     if not _is_identity(effect.identity):
         raise UsageError(f"{effect.identity[:80]!r} is no identity.", hint="It is written transport:user, such as mqtt:ada.")
@@ -139,7 +139,7 @@ def _plan_link(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Chan
     return Changed("link", known, identity=effect.identity)
 
 
-def _plan_unlink(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+def _plan_unlink(db: Connection, effect: AccessEffect, now: float) -> Changed:
     known = _at(db, effect.key)
     if known is None or (effect.by is not None and known.id != effect.by):
         raise NotFound(f"{effect.key[:80]} is nobody's account here." if effect.by is None else f"{effect.key[:80]} is not yours.")
@@ -153,7 +153,7 @@ def _plan_unlink(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Ch
     return Changed("unlink", known, identity=effect.key, jobs=len(_jobs_at(db, known, effect.key)))
 
 
-_PLANS: Mapping[str, Callable[[sqlite3.Connection, AccessEffect, float], Changed]] = {
+_PLANS: Mapping[str, Callable[[Connection, AccessEffect, float], Changed]] = {
     "approve": _plan_approve,
     "deny": _plan_deny,
     "role": _plan_role,
@@ -164,7 +164,7 @@ _PLANS: Mapping[str, Callable[[sqlite3.Connection, AccessEffect, float], Changed
 }
 
 
-def _at(db: sqlite3.Connection, identity: str) -> Known | None:
+def _at(db: Connection, identity: str) -> Known | None:
     """Whoever has this identity."""
     row = db.execute(
         "SELECT id, name, role, people.origin FROM people JOIN identities ON person = id WHERE identity = ?", (identity,)
@@ -172,7 +172,7 @@ def _at(db: sqlite3.Connection, identity: str) -> Known | None:
     return _known(db, row) if row else None
 
 
-def _own(db: sqlite3.Connection, key: str) -> Known:
+def _own(db: Connection, key: str) -> Known:
     """A person whom the config does not name. Raises NotFound or UsageError."""
     known = person(db, key)
     if known.origin != "paired":
@@ -193,7 +193,7 @@ def _paired(known: Known, identity: str) -> None:
         raise UsageError(f"{identity} is {known.called}, linked.", hint=f"Unlink it first: `clew access unlink {identity}`.")
 
 
-def _free_name(db: sqlite3.Connection, name: str, whose: Known | None) -> str:
+def _free_name(db: Connection, name: str, whose: Known | None) -> str:
     """A name that nobody else has, empty for none. Raises UsageError."""
     name = " ".join(name.split(" ")).strip()
     if len(name) > LONGEST_NAME or ":" in name or not name.isprintable():
@@ -209,12 +209,12 @@ def _free_name(db: sqlite3.Connection, name: str, whose: Known | None) -> str:
     return name
 
 
-def _jobs(db: sqlite3.Connection, known: Known) -> int:
+def _jobs(db: Connection, known: Known) -> int:
     row = db.execute("SELECT count(*) FROM jobs WHERE person = ? AND enabled", (known.id,)).fetchone()
     return int(row[0])
 
 
-def _chats_at(db: sqlite3.Connection, known: Known, identity: str) -> str:
+def _chats_at(db: Connection, known: Known, identity: str) -> str:
     """JSON: the direct chats of one of somebody's accounts. Where addresses do not name accounts (a channel that a platform made for the
     two), all of theirs there, lest one that is another's now goes on as theirs."""
     rows = db.execute(
@@ -225,7 +225,7 @@ def _chats_at(db: sqlite3.Connection, known: Known, identity: str) -> str:
     return json.dumps([address for (address,) in rows])
 
 
-def _jobs_at(db: sqlite3.Connection, known: Known, identity: str) -> list[str]:
+def _jobs_at(db: Connection, known: Known, identity: str) -> list[str]:
     """Jobs of somebody's that speak in the chats of one of their accounts."""
     address = "spec ->> 'deliver_to'"
     rows = db.execute(
@@ -239,7 +239,7 @@ def _jobs_at(db: sqlite3.Connection, known: Known, identity: str) -> list[str]:
 # Making ----------------------------------------------------------------------------------------------------------
 
 
-def take(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
+def take(db: Connection, effect: AccessEffect, now: float) -> Changed:
     """Make a change, and tell others of it. Raises NotFound or UsageError with what stands against it."""
     changed = plan(db, effect, now)
     known = changed.person
@@ -265,7 +265,7 @@ def take(db: sqlite3.Connection, effect: AccessEffect, now: float) -> Changed:
     return changed
 
 
-def _let_in(db: sqlite3.Connection, changed: Changed, now: float) -> None:
+def _let_in(db: Connection, changed: Changed, now: float) -> None:
     if changed.person is not None:
         _give_role(db, changed.person, changed.role)
     people.add(db, Person(changed.identity, changed.role, None, (changed.identity,)), "paired", now)
@@ -274,7 +274,7 @@ def _let_in(db: sqlite3.Connection, changed: Changed, now: float) -> None:
     _answered(db, changed.identity, "approved", now)
 
 
-def _answered(db: sqlite3.Connection, identity: str, state: str, now: float) -> None:
+def _answered(db: Connection, identity: str, state: str, now: float) -> None:
     """Write down what became of a request; one that was never made is made, so that a stranger who is denied gets no code."""
     db.execute(
         "INSERT INTO access_requests (identity, address, name, code, state, messages, created, answered) VALUES (?, ?, '', ?, ?, 0, ?, ?)"
@@ -283,21 +283,21 @@ def _answered(db: sqlite3.Connection, identity: str, state: str, now: float) -> 
     )
 
 
-def _give_role(db: sqlite3.Connection, known: Known, role: PersonRole) -> None:
+def _give_role(db: Connection, known: Known, role: PersonRole) -> None:
     """A role that may less takes the yeses for good with it that were given by or for them."""
     db.execute("UPDATE people SET role = ? WHERE id = ?", (role, known.id))
     if ROLES[role] < ROLES[known.role]:
         db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (known.id, known.id))
 
 
-def _remove(db: sqlite3.Connection, known: Known, now: float) -> None:
+def _remove(db: Connection, known: Known, now: float) -> None:
     revoke(db, known.id, now)
     for each in known.identities:
         _answered(db, each.identity, "denied", now)
     db.execute("DELETE FROM people WHERE id = ?", (known.id,))
 
 
-def revoke(db: sqlite3.Connection, person: str, now: float) -> None:
+def revoke(db: Connection, person: str, now: float) -> None:
     """Nothing more of somebody's is answered: what waits is refused, what runs is stopped, their jobs are off. What they said is kept."""
     db.execute(
         "UPDATE job_runs SET outcome = 'stopped', note = ?, ended = ? WHERE outcome = 'fired' AND (job, instant) IN"
@@ -322,7 +322,7 @@ def revoke(db: sqlite3.Connection, person: str, now: float) -> None:
     db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (person, person))
 
 
-def link(db: sqlite3.Connection, person: str, identity: str, now: float) -> None:
+def link(db: Connection, person: str, identity: str, now: float) -> None:
     """Let an account be somebody's. Its direct chats that are nobody's, or of whoever was let in by it, are theirs too."""
     former = _at(db, identity)
     if former is not None:
@@ -340,7 +340,7 @@ def link(db: sqlite3.Connection, person: str, identity: str, now: float) -> None
     _answered(db, identity, "approved", now)
 
 
-def _unlink(db: sqlite3.Connection, known: Known, identity: str, now: float) -> None:
+def _unlink(db: Connection, known: Known, identity: str, now: float) -> None:
     """Its chats stay with the person who spoke there, until somebody else does; nothing of theirs is said there any more."""
     for job in _jobs_at(db, known, identity):
         db.execute("UPDATE jobs SET enabled = 0 WHERE name = ?", (job,))
@@ -357,20 +357,20 @@ def _unlink(db: sqlite3.Connection, known: Known, identity: str, now: float) -> 
     db.execute("DELETE FROM access_requests WHERE identity = ?", (identity,))
 
 
-def stopping(db: sqlite3.Connection) -> list[str]:
+def stopping(db: Connection) -> list[str]:
     """Turns that run and that somebody has stopped."""
     rows = db.execute("SELECT id FROM turns WHERE state IN ('running', 'waiting') AND stop_requested_at IS NOT NULL")
     return [turn for (turn,) in rows]
 
 
-def announced(db: sqlite3.Connection, identity: str, now: float, window: float, most: int) -> bool:
+def announced(db: Connection, identity: str, now: float, window: float, most: int) -> bool:
     """Note that the owner is told of a request. False: it was told already, or `most` were within `window` seconds."""
     if db.execute("SELECT count(*) FROM access_requests WHERE told > ?", (now - window,)).fetchone()[0] >= most:
         return False
     return bool(db.execute("UPDATE access_requests SET told = ? WHERE identity = ? AND told IS NULL", (now, identity)).rowcount)
 
 
-def answer(db: sqlite3.Connection, key: str, approve: bool, role: str, now: float) -> AccessRequest:
+def answer(db: Connection, key: str, approve: bool, role: str, now: float) -> AccessRequest:
     """Let somebody in (again, or in another role), or turn them away. Raises NotFound or UsageError."""
     effect = AccessEffect("approve" if approve else "deny", key, role)  # type: ignore[arg-type]  # checked by the table
     return take(db, effect, now).answered

@@ -1,7 +1,6 @@
 """Questions to people: a turn waits for the answer, in the file alone; a yes for good is remembered."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,13 +8,14 @@ from clew.context.consent import QUESTION_CODE
 from clew.errors import NotFound, UsageError
 from clew.messages import ToolCall
 from clew.store import Answered, Asked, Given, OpenQuestion, Question, StandingYes, Withdrawn, outbox
+from clew.store.connection import Connection
 from clew.transport import Address
 
 CLOSED_KEPT = 7 * 86_400.0
 """Seconds for which an answer to a question that is closed is told so; later it is a message like any other."""
 
 
-def ask(db: sqlite3.Connection, turn: str, session: str, question: Question, now: float) -> None:
+def ask(db: Connection, turn: str, session: str, question: Question, now: float) -> None:
     """Store a question with the calls that wait for it, and let its turn wait."""
     reply = question.reply
     identifier = outbox.complete(db, turn, reply, now, ends=False) or outbox.put(db, reply, session if question.here else "", "", now)
@@ -57,7 +57,7 @@ _ASKED = (
 )
 
 
-def asked_at(db: sqlite3.Connection, chat: int | None, person: str, now: float) -> tuple[Asked, ...]:
+def asked_at(db: Connection, chat: int | None, person: str, now: float) -> tuple[Asked, ...]:
     """Questions that something said by `person` in `chat` may answer: open ones, and those of theirs that were closed lately."""
     rows = db.execute(
         f"{_ASKED} WHERE a.chat = :chat AND a.person = :person AND (a.state = 'open' OR a.asked > :since)",
@@ -66,7 +66,7 @@ def asked_at(db: sqlite3.Connection, chat: int | None, person: str, now: float) 
     return _questions(rows)
 
 
-def reacted_to(db: sqlite3.Connection, address: Address, person: str, ref: str) -> tuple[Asked, ...]:
+def reacted_to(db: Connection, address: Address, person: str, ref: str) -> tuple[Asked, ...]:
     """The open question to `person` that stands in the message `ref` of a chat, in whichever of its threads: platforms do not say that
     of a reaction."""
     rows = db.execute(
@@ -88,7 +88,7 @@ def _questions(rows: Sequence[tuple[Any, ...]]) -> tuple[Asked, ...]:
     return tuple(found.values())
 
 
-def give(db: sqlite3.Connection, given: Given, now: float) -> bool:
+def give(db: Connection, given: Given, now: float) -> bool:
     """Answer a question and let its turn go on. False: it is closed already."""
     turns = db.execute(
         "UPDATE approvals SET state = ?, how = ?, answered = ? WHERE asking = ? AND state = 'open' RETURNING turn, asked",
@@ -112,7 +112,7 @@ def give(db: sqlite3.Connection, given: Given, now: float) -> bool:
     return True
 
 
-def stop(db: sqlite3.Connection, turn: str, now: float) -> None:
+def stop(db: Connection, turn: str, now: float) -> None:
     """Somebody stopped a turn: what it asks is closed."""
     for (asking,) in db.execute("SELECT DISTINCT asking FROM approvals WHERE turn = ? AND state = 'open'", (turn,)).fetchall():
         give(db, Given(asking, turn, yes=False, how="stopped"), now)
@@ -121,29 +121,29 @@ def stop(db: sqlite3.Connection, turn: str, now: float) -> None:
 _DUE = "state = 'open' AND expires <= ?"
 
 
-def any_due(db: sqlite3.Connection, now: float) -> bool:
+def any_due(db: Connection, now: float) -> bool:
     return bool(db.execute(f"SELECT EXISTS (SELECT 1 FROM approvals WHERE {_DUE})", (now,)).fetchone()[0])
 
 
-def next_due(db: sqlite3.Connection) -> float | None:
+def next_due(db: Connection) -> float | None:
     at: float | None = db.execute("SELECT min(expires) FROM approvals WHERE state = 'open'").fetchone()[0]
     return at
 
 
-def expire(db: sqlite3.Connection, now: float) -> list[Given]:
+def expire(db: Connection, now: float) -> list[Given]:
     """Close what nobody answered in time."""
     found = db.execute(f"SELECT DISTINCT asking, turn FROM approvals WHERE {_DUE}", (now,)).fetchall()
     given = [Given(asking, turn, yes=False, how="expired") for asking, turn in found]
     return [each for each in given if give(db, each, now)]
 
 
-def answers(db: sqlite3.Connection, turn: str) -> dict[ToolCall, Answered]:
+def answers(db: Connection, turn: str) -> dict[ToolCall, Answered]:
     """What was answered for the calls of a turn, the newest for each."""
     rows = db.execute("SELECT call_id, tool, arguments, state, how, person FROM approvals WHERE turn = ? ORDER BY asked", (turn,))
     return {ToolCall(call, tool, arguments): Answered(state, how, person) for call, tool, arguments, state, how, person in rows}
 
 
-def open_questions(db: sqlite3.Connection) -> list[OpenQuestion]:
+def open_questions(db: Connection) -> list[OpenQuestion]:
     """Those that wait for an answer, the oldest first."""
     rows = db.execute(
         "SELECT a.asking, json_group_array(a.tool), a.person, chats.address, a.asked, a.expires, a.question,"
@@ -159,7 +159,7 @@ def open_questions(db: sqlite3.Connection) -> list[OpenQuestion]:
 _OWNERS = "EXISTS (SELECT 1 FROM people WHERE people.id = a.person AND people.role = 'owner')"
 
 
-def answer(db: sqlite3.Connection, code: str, yes: bool, now: float) -> Given:
+def answer(db: Connection, code: str, yes: bool, now: float) -> Given:
     """Answer a question that an owner was asked, as an owner. Raises NotFound or UsageError."""
     rows = db.execute(
         f"SELECT DISTINCT a.asking, a.turn FROM approvals AS a WHERE a.state = 'open' AND substr(a.asking, 1, ?) = ? AND {_OWNERS}",
@@ -175,7 +175,7 @@ def answer(db: sqlite3.Connection, code: str, yes: bool, now: float) -> Given:
     return given
 
 
-def standing(db: sqlite3.Connection, address: str | None = None, person: str | None = None) -> list[StandingYes]:
+def standing(db: Connection, address: str | None = None, person: str | None = None) -> list[StandingYes]:
     """The yeses for good: those at `address` and on behalf of `person`, None for all."""
     rows = db.execute(
         "SELECT chats.address, s.tool, s.person, s.by, s.at, s.wording FROM standing_approvals AS s JOIN chats ON chats.id = s.chat"
@@ -186,7 +186,7 @@ def standing(db: sqlite3.Connection, address: str | None = None, person: str | N
     return [StandingYes(*row) for row in rows]
 
 
-def withdraw(db: sqlite3.Connection, effect: Withdrawn) -> bool:
+def withdraw(db: Connection, effect: Withdrawn) -> bool:
     """Take back a yes for good. False: there is none."""
     gone = db.execute(
         "DELETE FROM standing_approvals WHERE chat = (SELECT id FROM chats WHERE address = ?) AND tool = ? AND (? IS NULL OR person = ?)",

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from clew.store.backup import Tell, backup, copied_files, files_beside
+from clew.store.sqlite.backup import Tell, backup, copied_files, files_beside
 
 LIST = "backups.jsonl"
 """The file beside the database that names them, one JSON object a line, the newest last."""

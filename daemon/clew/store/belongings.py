@@ -1,10 +1,10 @@
 """What belongs to a person: everything of their own chats, their lines in groups, and what is known of them."""
 
 import json
-import sqlite3
 from typing import Any
 
 from clew.errors import NotFound
+from clew.store.connection import Connection
 
 PAGE = 2_000
 """Rows that are read at once."""
@@ -62,7 +62,7 @@ PARTS = {
 _JSON = frozenset({"blocks", "metadata", "spec", "arguments"})
 
 
-def check(db: sqlite3.Connection, person: str) -> None:
+def check(db: Connection, person: str) -> None:
     """Raises NotFound where nothing here is theirs."""
     row = db.execute(
         "SELECT 1 FROM people WHERE id = :person UNION ALL SELECT 1 FROM chats WHERE person = :person"
@@ -73,14 +73,14 @@ def check(db: sqlite3.Connection, person: str) -> None:
         raise NotFound(f"Nobody is known as {person[:60]!r}.", hint="An id is meant: `clew access people` lists them.")
 
 
-def counts(db: sqlite3.Connection, person: str) -> dict[str, int]:
+def counts(db: Connection, person: str) -> dict[str, int]:
     """How many rows each part has that has some."""
     check(db, person)
     found = {name: db.execute(f"SELECT count(*) FROM ({sql})", {"person": person}).fetchone()[0] for name, sql in PARTS.items()}
     return {name: count for name, count in found.items() if count}
 
 
-def page(db: sqlite3.Connection, person: str, part: str, offset: int) -> list[dict[str, Any]]:
+def page(db: Connection, person: str, part: str, offset: int) -> list[dict[str, Any]]:
     """Some rows of a part, as plain values."""
     found = db.execute(f"SELECT * FROM ({PARTS[part]}) LIMIT :page OFFSET :offset", {"person": person, "page": PAGE, "offset": offset})
     names = [column[0] for column in found.description]

@@ -1,14 +1,13 @@
 """Places at which threads are best cut, until the background takes them."""
 
-import sqlite3
-
 from clew.store import Boundary
+from clew.store.connection import Connection
 
 _DUE = "due <= ? AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = boundaries.session AND turns.state IN ('running', 'waiting'))"
 """It is time, and nothing is being said in the thread."""
 
 
-def put(db: sqlite3.Connection, session: str, boundary: Boundary) -> None:
+def put(db: Connection, session: str, boundary: Boundary) -> None:
     """Mark a place; one that was marked before gives way."""
     db.execute(
         "INSERT OR REPLACE INTO boundaries (session, reason, seq, due)"
@@ -17,17 +16,17 @@ def put(db: sqlite3.Connection, session: str, boundary: Boundary) -> None:
     )
 
 
-def next_due(db: sqlite3.Connection, now: float) -> float | None:
+def next_due(db: Connection, now: float) -> float | None:
     """When the next place may be taken that may not yet, None where there is none."""
     row = db.execute("SELECT min(due) FROM boundaries WHERE due > ?", (now,)).fetchone()
     return float(row[0]) if row[0] is not None else None
 
 
-def any_due(db: sqlite3.Connection, now: float) -> bool:
+def any_due(db: Connection, now: float) -> bool:
     return bool(db.execute(f"SELECT EXISTS (SELECT 1 FROM boundaries WHERE {_DUE})", (now,)).fetchone()[0])
 
 
-def take(db: sqlite3.Connection, now: float, limit: int) -> list[Boundary]:
+def take(db: Connection, now: float, limit: int) -> list[Boundary]:
     """Take places that are due, the oldest first: each is tried once, whatever comes of it."""
     rows = db.execute(f"SELECT reason, seq, due, session FROM boundaries WHERE {_DUE} ORDER BY due LIMIT ?", (now, limit)).fetchall()
     db.executemany("DELETE FROM boundaries WHERE session = ?", [(row[3],) for row in rows])

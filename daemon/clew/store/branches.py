@@ -5,20 +5,20 @@ stood in front of them. What that summary covers stays with the parent alone. Ne
 """
 
 import json
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 
 from clew.clock import new_id
 from clew.errors import NotFound, UsageError
 from clew.messages import Message
 from clew.store import Compaction, NewMessage, Switch, compactions, transcript
+from clew.store.connection import Connection
 from clew.store.damage import readable
 
 MOST_COPIED = 5_000
 """Rows of a window that a branch may begin with: they are indexed in one transaction."""
 
 
-def point(db: sqlite3.Connection, session: str, seq: int | None) -> tuple[str, int]:
+def point(db: Connection, session: str, seq: int | None) -> tuple[str, int]:
     """(thread, its row) at which a branch begins: row `seq` of a thread, which may be one of the thread that it branched off itself, or its
     last one; results of tools go with their calls. Raises NotFound."""
     wanted = seq
@@ -35,19 +35,19 @@ def point(db: sqlite3.Connection, session: str, seq: int | None) -> tuple[str, i
         session = parent
 
 
-def _origin(db: sqlite3.Connection, session: str) -> tuple[str | None, int, bool]:
+def _origin(db: Connection, session: str) -> tuple[str | None, int, bool]:
     row = db.execute("SELECT parent, fork_seq, run FROM sessions WHERE id = ?", (session,)).fetchone()
     return (row[0], row[1], bool(row[2])) if row else (None, 0, False)
 
 
-def _whole(db: sqlite3.Connection, session: str, seq: int) -> int:
+def _whole(db: Connection, session: str, seq: int) -> int:
     """The row behind which no result is parted from its call."""
     row = db.execute("SELECT min(seq) FROM messages WHERE session = ? AND seq > ? AND role != 'tool'", (session, seq)).fetchone()
     last = db.execute("SELECT max(seq) FROM messages WHERE session = ?", (session,)).fetchone()[0]
     return (row[0] - 1) if row[0] is not None else int(last)
 
 
-def switch(db: sqlite3.Connection, chat: int, to: Switch, now: float) -> None:
+def switch(db: Connection, chat: int, to: Switch, now: float) -> None:
     """Let a chat go on with another thread; one that branches off is made first. Raises UsageError."""
     if to.parent and not db.execute("SELECT 1 FROM sessions WHERE id = ?", (to.session,)).fetchone():
         _begin(db, chat, to, now)
@@ -56,7 +56,7 @@ def switch(db: sqlite3.Connection, chat: int, to: Switch, now: float) -> None:
     db.execute("UPDATE chats SET session = ? WHERE id = ?", (to.session, chat))
 
 
-def _begin(db: sqlite3.Connection, chat: int, to: Switch, now: float) -> None:
+def _begin(db: Connection, chat: int, to: Switch, now: float) -> None:
     newest = compactions.tip(db, to.parent, to.seq)
     rows = db.execute(
         f"SELECT chat, metadata, {transcript.COLUMNS} FROM messages WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
@@ -79,7 +79,7 @@ def _begin(db: sqlite3.Connection, chat: int, to: Switch, now: float) -> None:
     _copy_prompt(db, to, newest.id if newest else None)
 
 
-def _copy(db: sqlite3.Connection, session: str, rows: Sequence[tuple[int, Mapping[str, object], Message]]) -> dict[str, str]:
+def _copy(db: Connection, session: str, rows: Sequence[tuple[int, Mapping[str, object], Message]]) -> dict[str, str]:
     """Copy rows, each exchange under a turn of its own. Returns their new ids."""
     turns = {row.turn: new_id() if row.turn and not row.overheard else row.turn for _, _, row in rows}
     ids: dict[str, str] = {}
@@ -116,7 +116,7 @@ def _base(newest: Compaction, session: str, ids: Mapping[str, str]) -> Compactio
     )
 
 
-def _copy_marks(db: sqlite3.Connection, to: Switch, ids: Mapping[str, str]) -> None:
+def _copy_marks(db: Connection, to: Switch, ids: Mapping[str, str]) -> None:
     """What people and platforms said of the rows: pinned, taken back, edited, private; and their files."""
     pairs = list(ids.items())
     listed = json.dumps(pairs)
@@ -150,7 +150,7 @@ def _copy_marks(db: sqlite3.Connection, to: Switch, ids: Mapping[str, str]) -> N
     )
 
 
-def _copy_prompt(db: sqlite3.Connection, to: Switch, newest: str | None) -> None:
+def _copy_prompt(db: Connection, to: Switch, newest: str | None) -> None:
     """Notes and recall stand in the branch as in its parent, so that its prompt begins with the same bytes."""
     state = compactions.prompt_state(db, to.parent)
     if state.compaction == newest:
@@ -161,7 +161,7 @@ def _copy_prompt(db: sqlite3.Connection, to: Switch, newest: str | None) -> None
         )
 
 
-def in_front(db: sqlite3.Connection, session: str) -> list[tuple[object, ...]]:
+def in_front(db: Connection, session: str) -> list[tuple[object, ...]]:
     """Of a thread that branched off, the rows of others that its first summary covers: as an export has them, in order."""
     rows: list[tuple[object, ...]] = []
     parent, fork_seq, run = _origin(db, session)
@@ -179,7 +179,7 @@ def in_front(db: sqlite3.Connection, session: str) -> list[tuple[object, ...]]:
     return rows
 
 
-def copies(db: sqlite3.Connection, ids: Collection[str]) -> dict[str, list[str]]:
+def copies(db: Connection, ids: Collection[str]) -> dict[str, list[str]]:
     """The copies of messages in threads that branched off theirs, and off these again, by thread; none for a branch that holds no copy of
     them but may have them in its summary."""
     found: dict[str, list[str]] = {}

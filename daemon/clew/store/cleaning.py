@@ -5,9 +5,9 @@ bounded work. Everything else of a deleted row is overwritten with zeros in the 
 """
 
 import json
-import sqlite3
 from typing import Any
 
+from clew.store.connection import Connection
 from clew.store.damage import readable
 
 STATE = "cleaning"
@@ -19,16 +19,16 @@ PAGES = 64
 """Pages of an index that one slice merges: a few milliseconds."""
 
 
-def ask(db: sqlite3.Connection) -> None:
+def ask(db: Connection) -> None:
     """Something was deleted: let it leave the indexes' pages."""
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (STATE, json.dumps({"begun": False, "left": INDEXES})))
 
 
-def waits(db: sqlite3.Connection) -> bool:
+def waits(db: Connection) -> bool:
     return db.execute("SELECT 1 FROM meta WHERE key = ?", (STATE,)).fetchone() is not None
 
 
-def step(db: sqlite3.Connection) -> bool:
+def step(db: Connection) -> bool:
     """Merge some more. False: nothing is left to do."""
     row = db.execute("SELECT value FROM meta WHERE key = ?", (STATE,)).fetchone()
     if row is None:
@@ -44,9 +44,13 @@ def step(db: sqlite3.Connection) -> bool:
     return True
 
 
-def _merged(db: sqlite3.Connection, index: str, *, begun: bool) -> bool:
+def _merged(db: Connection, index: str, *, begun: bool) -> bool:
     """Merge some pages; the first slice, a negative number of them, marks all parts of the index for one merge. False: there was nothing to
     merge any more, which SQLite tells by fewer than two changes (https://sqlite.org/fts5.html#the_merge_command)."""
-    before = db.total_changes
+    before = _changes(db)
     db.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)", (PAGES if begun else -PAGES,))
-    return db.total_changes - before >= 2
+    return _changes(db) - before >= 2
+
+
+def _changes(db: Connection) -> int:
+    return int(db.execute("SELECT total_changes()").fetchone()[0])

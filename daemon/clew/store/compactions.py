@@ -1,13 +1,13 @@
 """The rolling summary's revisions, and the rows that a view is computed from."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
 from clew.store import UNSEEN, CacheEntry, Compaction, ModelCall, PromptState, Reader, Seen, ViewRows, model_calls, transcript
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.store.files import verbs as files
 from clew.store.notes import Where, scopes
@@ -34,7 +34,7 @@ READABLE = (
 """That a row of `compactions` can be used."""
 
 
-def tip(db: sqlite3.Connection, session: str, until: int | None = None) -> Compaction | None:
+def tip(db: Connection, session: str, until: int | None = None) -> Compaction | None:
     """The newest compaction that was not undone. One that is damaged is passed over: what it covered is in the window again.
 
     until: of those that cover no row behind this one. They are in the order of their commits, whatever the clock said.
@@ -47,7 +47,7 @@ def tip(db: sqlite3.Connection, session: str, until: int | None = None) -> Compa
     return _compaction(row) if row else None
 
 
-def damaged(db: sqlite3.Connection, session: str, newest: Compaction | None = None) -> tuple[str, ...]:
+def damaged(db: Connection, session: str, newest: Compaction | None = None) -> tuple[str, ...]:
     """Ids of the compactions that cannot be read: those behind `newest`, which stands in their place, or all."""
     rows = db.execute(
         f"SELECT id FROM compactions WHERE session = ? AND undone_at IS NULL AND NOT ({READABLE})"
@@ -57,12 +57,12 @@ def damaged(db: sqlite3.Connection, session: str, newest: Compaction | None = No
     return tuple(identifier for (identifier,) in rows)
 
 
-def listing(db: sqlite3.Connection, session: str) -> list[Compaction]:
+def listing(db: Connection, session: str) -> list[Compaction]:
     rows = db.execute(f"SELECT {_COLUMNS} FROM compactions WHERE session = ? ORDER BY rowid", (session,))
     return [_compaction(row) for row in rows]
 
 
-def stood(db: sqlite3.Connection, session: str, at: float) -> Compaction | None:
+def stood(db: Connection, session: str, at: float) -> Compaction | None:
     """The newest compaction that stood at a time (seconds since the epoch)."""
     row = db.execute(
         f"SELECT {_COLUMNS} FROM compactions WHERE session = ? AND created <= ? AND coalesce(undone_at, 9e18) > ? AND {READABLE}"
@@ -72,7 +72,7 @@ def stood(db: sqlite3.Connection, session: str, at: float) -> Compaction | None:
     return _compaction(row) if row else None
 
 
-def failing(db: sqlite3.Connection, session: str | None, limit: int) -> list[tuple[str, int, str]]:
+def failing(db: Connection, session: str | None, limit: int) -> list[tuple[str, int, str]]:
     """(session, compactions that failed in a row, the last one's error) of those, or of one, where some did; those with the most first."""
     return db.execute(
         "SELECT session, failures, last_error FROM compaction_state WHERE failures > 0 AND (? IS NULL OR session = ?)"
@@ -81,18 +81,18 @@ def failing(db: sqlite3.Connection, session: str | None, limit: int) -> list[tup
     ).fetchall()
 
 
-def one(db: sqlite3.Connection, identifier: str) -> Compaction:
+def one(db: Connection, identifier: str) -> Compaction:
     """The compaction with this id, which is there."""
     return _compaction(db.execute(f"SELECT {_COLUMNS} FROM compactions WHERE id = ?", (identifier,)).fetchone())
 
 
-def view(db: sqlite3.Connection, session: str, seen: Seen = UNSEEN) -> ViewRows:
+def view(db: Connection, session: str, seen: Seen = UNSEEN) -> ViewRows:
     """All rows of a session's view, from one snapshot. seen: what of it is not read again, see `transcript.behind`."""
     forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run", (session,)).fetchone()
     return _forked(db, session, *forked) if forked else _view(db, session, tip(db, session), seen)
 
 
-def _forked(db: sqlite3.Connection, session: str, parent: str, fork_seq: int) -> ViewRows:
+def _forked(db: Connection, session: str, parent: str, fork_seq: int) -> ViewRows:
     """The view of a run that goes on from its chat's session as that was at row `fork_seq`."""
     base = _view(db, parent, tip(db, parent, fork_seq))
     own = _view(db, session, None)
@@ -106,7 +106,7 @@ def _forked(db: sqlite3.Connection, session: str, parent: str, fork_seq: int) ->
     )
 
 
-def reader(db: sqlite3.Connection, session: str) -> Reader:
+def reader(db: Connection, session: str) -> Reader:
     """For whom a session's messages are headed: the person of the chat in which it is gone on with."""
     row = db.execute(
         "SELECT c.direct, p.timezone FROM messages AS m JOIN chats AS c ON c.id = m.chat LEFT JOIN people AS p ON p.id = c.person"
@@ -118,7 +118,7 @@ def reader(db: sqlite3.Connection, session: str) -> Reader:
     return Reader(bool(row[0]), row[1], seen) if row else Reader(True, None, seen)
 
 
-def before_summary(db: sqlite3.Connection, session: str) -> tuple[ViewRows, Compaction, Compaction] | None:
+def before_summary(db: Connection, session: str) -> tuple[ViewRows, Compaction, Compaction] | None:
     """(the view without the newest summary, that summary, the newest compaction); None where there is no summary."""
     standing = [each for each in listing(db, session) if each.undone_at is None]
     newest = next((each for each in reversed(standing) if each.kind == "summary"), None)
@@ -128,7 +128,7 @@ def before_summary(db: sqlite3.Connection, session: str) -> tuple[ViewRows, Comp
     return _view(db, session, parent), newest, standing[-1]
 
 
-def _view(db: sqlite3.Connection, session: str, newest: Compaction | None, seen: Seen = UNSEEN) -> ViewRows:
+def _view(db: Connection, session: str, newest: Compaction | None, seen: Seen = UNSEEN) -> ViewRows:
     to_seq = newest.to_seq if newest else 0
     pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,)))
     failures = db.execute("SELECT failures FROM compaction_state WHERE session = ?", (session,)).fetchone()
@@ -155,7 +155,7 @@ def _view(db: sqlite3.Connection, session: str, newest: Compaction | None, seen:
     )
 
 
-def _hold_seq(db: sqlite3.Connection, session: str, newest: Compaction | None) -> int:
+def _hold_seq(db: Connection, session: str, newest: Compaction | None) -> int:
     row = db.execute(
         "SELECT max(hold_until_seq) FROM compactions WHERE session = ? AND undone_at IS NOT NULL"
         " AND rowid > coalesce((SELECT rowid FROM compactions WHERE id = ?), 0)",
@@ -164,16 +164,16 @@ def _hold_seq(db: sqlite3.Connection, session: str, newest: Compaction | None) -
     return row[0] or 0
 
 
-def prompt_state(db: sqlite3.Connection, session: str) -> PromptState:
+def prompt_state(db: Connection, session: str) -> PromptState:
     row = db.execute(_READ_STATE, (session,)).fetchone()
     return PromptState(*row) if row else PromptState()
 
 
-def save_prompt(db: sqlite3.Connection, session: str, state: PromptState) -> None:
+def save_prompt(db: Connection, session: str, state: PromptState) -> None:
     db.execute(_SAVE_STATE, (session, *(getattr(state, name) for name in _STATE)))
 
 
-def begins_branch(db: sqlite3.Connection, compaction: Compaction) -> bool:
+def begins_branch(db: Connection, compaction: Compaction) -> bool:
     """Whether a thread that branched off begins behind this compaction: what it covers is another thread's, so that it stands for good."""
     if compaction.parent is not None or compaction.from_seq != 1 or compaction.to_seq == 0:
         return False
@@ -185,7 +185,7 @@ def begins_branch(db: sqlite3.Connection, compaction: Compaction) -> bool:
     return bool(row and row[0])
 
 
-def undo(db: sqlite3.Connection, session: str, expected: str, now: float) -> bool:
+def undo(db: Connection, session: str, expected: str, now: float) -> bool:
     """Undo the newest compaction, if that is still `expected`. The count trigger waits for messages behind the last row from now on."""
     newest = tip(db, session)
     if newest is None or newest.id != expected or begins_branch(db, newest):
@@ -198,7 +198,7 @@ def undo(db: sqlite3.Connection, session: str, expected: str, now: float) -> boo
 
 
 def commit(
-    db: sqlite3.Connection,
+    db: Connection,
     parent: str | None,
     new: Compaction,
     calls: Sequence[ModelCall],
@@ -230,7 +230,7 @@ def commit(
     return True
 
 
-def put(db: sqlite3.Connection, new: Compaction) -> None:
+def put(db: Connection, new: Compaction) -> None:
     db.execute(
         f"INSERT INTO compactions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -257,7 +257,7 @@ def put(db: sqlite3.Connection, new: Compaction) -> None:
     )
 
 
-def _stands_on_forgotten(db: sqlite3.Connection, new: Compaction) -> bool:
+def _stands_on_forgotten(db: Connection, new: Compaction) -> bool:
     """Whether something was forgotten while a summary of it was being written."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM json_each(?) AS entry CROSS JOIN json_each(entry.value, '$.sources') AS source"
@@ -267,7 +267,7 @@ def _stands_on_forgotten(db: sqlite3.Connection, new: Compaction) -> bool:
     return bool(row[0])
 
 
-def failed(db: sqlite3.Connection, session: str, error: str, calls: Sequence[ModelCall]) -> int:
+def failed(db: Connection, session: str, error: str, calls: Sequence[ModelCall]) -> int:
     """Count a failure. Returns how many there are in a row, 0 where the session was deleted meanwhile."""
     if not db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone():
         return 0

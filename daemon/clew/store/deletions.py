@@ -5,11 +5,11 @@ that prompt changes anyway: see `let_go`.
 """
 
 import json
-import sqlite3
 from collections.abc import Collection
 from datetime import tzinfo
 
 from clew.store import branches, forgetting
+from clew.store.connection import Connection
 from clew.store.files import verbs as files
 from clew.transport import Inbound
 
@@ -19,7 +19,7 @@ MOST = 10_000
 """Deletions that may wait; the oldest are dropped."""
 
 
-def take(db: sqlite3.Connection, item: Inbound, now: float) -> bool:
+def take(db: Connection, item: Inbound, now: float) -> bool:
     """Take the message back that a deletion is about. False: that was done already."""
     row = db.execute(
         "SELECT id, state, turn, message FROM inbox WHERE external_id = ? AND transport = ?", (item.edits, item.address.transport)
@@ -36,12 +36,12 @@ def take(db: sqlite3.Connection, item: Inbound, now: float) -> bool:
     return withdraw(db, number, turn, message, now)
 
 
-def came_first(db: sqlite3.Connection, external_id: str) -> bool:
+def came_first(db: Connection, external_id: str) -> bool:
     """Whether a message was deleted before it came."""
     return db.execute("SELECT 1 FROM deletions WHERE external_id = ?", (external_id,)).fetchone() is not None
 
 
-def of_turn(db: sqlite3.Connection, turn: str, now: float) -> None:
+def of_turn(db: Connection, turn: str, now: float) -> None:
     """Take back what was deleted while this turn answered it."""
     rows = db.execute(
         "SELECT id, message, external_id FROM inbox WHERE turn = ? AND external_id IN (SELECT external_id FROM deletions)", (turn,)
@@ -51,7 +51,7 @@ def of_turn(db: sqlite3.Connection, turn: str, now: float) -> None:
         db.execute("DELETE FROM deletions WHERE external_id = ?", (external_id,))
 
 
-def withdraw(db: sqlite3.Connection, number: int, turn: str | None, message: str | None, now: float) -> bool:
+def withdraw(db: Connection, number: int, turn: str | None, message: str | None, now: float) -> bool:
     """Take the row of a transcript back that an inbox row became, and the results of tools that quote it. False: it is so already."""
     found = message or _message(db, number, turn)
     _unsay(db, number, None)
@@ -69,7 +69,7 @@ def withdraw(db: sqlite3.Connection, number: int, turn: str | None, message: str
     return True
 
 
-def let_go(db: sqlite3.Connection, session: str, zone: tzinfo, known: Collection[str]) -> None:
+def let_go(db: Connection, session: str, zone: tzinfo, known: Collection[str]) -> None:
     """Take what was deleted out of the window of a session and out of its summaries, now that its prompt changes. zone: of the dates in
     the summary; known: secrets of this installation."""
     rows = db.execute(
@@ -82,7 +82,7 @@ def let_go(db: sqlite3.Connection, session: str, zone: tzinfo, known: Collection
         forgetting.leave_summaries(db, session, ids, min(seq for _, seq in rows), zone, known)
 
 
-def _wait(db: sqlite3.Connection, external_id: str, now: float) -> bool:
+def _wait(db: Connection, external_id: str, now: float) -> bool:
     db.execute(
         "DELETE FROM deletions WHERE at < ? OR external_id IN (SELECT external_id FROM deletions ORDER BY at DESC LIMIT -1 OFFSET ?)",
         (now - KEPT, MOST),
@@ -90,7 +90,7 @@ def _wait(db: sqlite3.Connection, external_id: str, now: float) -> bool:
     return bool(db.execute("INSERT INTO deletions (external_id, at) VALUES (?, ?) ON CONFLICT DO NOTHING", (external_id, now)).rowcount)
 
 
-def _unsay(db: sqlite3.Connection, number: int, state: str | None) -> None:
+def _unsay(db: Connection, number: int, state: str | None) -> None:
     """Take the words of an inbox row away, with its line on the chat page and its edits."""
     db.execute(
         "UPDATE inbox SET text = '', reason = 'it was deleted', state = coalesce(?, state) WHERE id = ?",
@@ -100,7 +100,7 @@ def _unsay(db: sqlite3.Connection, number: int, state: str | None) -> None:
     db.execute("DELETE FROM timeline WHERE inbox = ?", (number,))
 
 
-def _message(db: sqlite3.Connection, number: int, turn: str | None) -> str | None:
+def _message(db: Connection, number: int, turn: str | None) -> str | None:
     """The row of the transcript that an inbox row of an older clew became."""
     row = db.execute(
         "SELECT id FROM messages WHERE turn = ? AND turn <> '' AND role = 'user' AND metadata ->> '$.inbox' = ?", (turn, number)

@@ -1,15 +1,15 @@
 """Edits of what people said: used as long as nothing was answered, afterwards kept beside it. They may come before their message."""
 
-import sqlite3
 from dataclasses import replace
 
+from clew.store.connection import Connection
 from clew.transport import Inbound
 
 _AT = "coalesce(sent_at, received)"
 """When something was written or edited, as far as the platform says so."""
 
 
-def take(db: sqlite3.Connection, item: Inbound, chat: int, person: str, now: float) -> None:
+def take(db: Connection, item: Inbound, chat: int, person: str, now: float) -> None:
     """Let an edit that was stored just now take effect, unless one that was made later did."""
     row = db.execute(
         "SELECT id, state, message FROM inbox WHERE external_id = ? AND chat = ? AND person = ?", (item.edits, chat, person)
@@ -25,12 +25,12 @@ def take(db: sqlite3.Connection, item: Inbound, chat: int, person: str, now: flo
         db.execute("UPDATE inbox SET text = ? WHERE id = ?", (newest, number))
 
 
-def _forgotten(db: sqlite3.Connection, message: str) -> bool:
+def _forgotten(db: Connection, message: str) -> bool:
     """Whether a message has no words any more, and is not given others by an edit."""
     return db.execute("SELECT 1 FROM messages WHERE id = ? AND blocks = '[]'", (message,)).fetchone() is not None
 
 
-def applied(db: sqlite3.Connection, item: Inbound, person: str) -> Inbound:
+def applied(db: Connection, item: Inbound, person: str) -> Inbound:
     """A message as it reads after the edits that came before it."""
     if db.execute("SELECT 1 FROM inbox WHERE edits = ?", (item.external_id,)).fetchone() is None:
         return item
@@ -39,7 +39,7 @@ def applied(db: sqlite3.Connection, item: Inbound, person: str) -> Inbound:
     return item if newest is None else replace(item, text=newest)
 
 
-def _newest(db: sqlite3.Connection, external_id: str, chat: int, person: str) -> str | None:
+def _newest(db: Connection, external_id: str, chat: int, person: str) -> str | None:
     row = db.execute(
         f"SELECT text FROM inbox WHERE edits = ? AND chat = ? AND person = ? ORDER BY {_AT} DESC, id DESC LIMIT 1",
         (external_id, chat, person),

@@ -5,12 +5,12 @@ to erase once more. Of people it holds digests, no names.
 import hashlib
 import json
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from clew.clock import new_id
+from clew.store.connection import Connection
 
 NAME = "erased.jsonl"
 """Beside the database: a line for each erasure."""
@@ -23,7 +23,7 @@ def digest(erasure: str, name: str) -> str:
     return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), key=erasure.encode(), digest_size=16).hexdigest()
 
 
-def record(db: sqlite3.Connection, what: Literal["session", "messages"], keys: Mapping[str, Any], now: float) -> None:
+def record(db: Connection, what: Literal["session", "messages"], keys: Mapping[str, Any], now: float) -> None:
     """Note something that is deleted for good, in the transaction that deletes it. now: seconds since the epoch."""
     db.execute("INSERT INTO erasures (id, what, keys, begun, done) VALUES (?, ?, ?, ?, ?)", (new_id(), what, json.dumps(keys), now, now))
 

@@ -4,7 +4,6 @@ First their lines in groups, with what was answered to them, then the threads of
 """
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from clew.clock import new_id
 from clew.errors import NotFound, UsageError
 from clew.store import cleaning, erased, forgetting, sessions, transcript
 from clew.store.belongings import OWN
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.store.notes import forgetting as notes
 from clew.store.notes import index as notes_index
@@ -50,7 +50,7 @@ class Means:
     now: float = field(default=0.0)
 
 
-def begin(db: sqlite3.Connection, person: str, now: float) -> Erasure:
+def begin(db: Connection, person: str, now: float) -> Erasure:
     """Begin to erase a person: what of theirs waits is answered no more. Raises NotFound, or UsageError while they are being answered."""
     keys = _keys(db, person)
     going = next((each for each in pending(db) if each.keys.get("person") == person), None)
@@ -68,7 +68,7 @@ def begin(db: sqlite3.Connection, person: str, now: float) -> Erasure:
     return erasure
 
 
-def _keys(db: sqlite3.Connection, person: str) -> dict[str, Any]:
+def _keys(db: Connection, person: str) -> dict[str, Any]:
     identities = [each for (each,) in db.execute("SELECT identity FROM identities WHERE person = ? ORDER BY identity", (person,))]
     chats = db.execute(f"SELECT id, address FROM chats WHERE {OWN} ORDER BY id", {"person": person}).fetchall()
     known = db.execute("SELECT 1 FROM people WHERE id = ?", (person,)).fetchone()
@@ -84,7 +84,7 @@ def _keys(db: sqlite3.Connection, person: str) -> dict[str, Any]:
     }
 
 
-def _answered(db: sqlite3.Connection, keys: dict[str, Any]) -> bool:
+def _answered(db: Connection, keys: dict[str, Any]) -> bool:
     row = db.execute(
         f"SELECT 1 FROM turns WHERE state IN ('running', 'waiting') AND (chat IN {_IN} OR id IN (SELECT turn FROM inbox WHERE person = ?))",
         (json.dumps(keys["chats"]), keys["person"]),
@@ -92,13 +92,13 @@ def _answered(db: sqlite3.Connection, keys: dict[str, Any]) -> bool:
     return row is not None
 
 
-def pending(db: sqlite3.Connection) -> list[Erasure]:
+def pending(db: Connection) -> list[Erasure]:
     """Those that go on, in the order in which they were begun."""
     rows = db.execute("SELECT id, what, keys, counts, begun, done FROM erasures WHERE done IS NULL ORDER BY begun, id")
     return [_erasure(row) for row in rows]
 
 
-def find(db: sqlite3.Connection, identifier: str) -> Erasure:
+def find(db: Connection, identifier: str) -> Erasure:
     """Raises NotFound."""
     row = db.execute("SELECT id, what, keys, counts, begun, done FROM erasures WHERE id = ?", (identifier,)).fetchone()
     if row is None:
@@ -111,7 +111,7 @@ def _erasure(row: Sequence[Any]) -> Erasure:
     return Erasure(identifier, what, readable(keys, {}), Counter(readable(counts, {})), begun, done)
 
 
-def step(db: sqlite3.Connection, identifier: str, means: Means) -> State:
+def step(db: Connection, identifier: str, means: Means) -> State:
     """Erase some more."""
     erasure = find(db, identifier)
     if erasure.done is not None:
@@ -124,7 +124,7 @@ def step(db: sqlite3.Connection, identifier: str, means: Means) -> State:
     return state
 
 
-def end(db: sqlite3.Connection, identifier: str, now: float) -> None:
+def end(db: Connection, identifier: str, now: float) -> None:
     """It is done: of a person nothing but digests is left in its row."""
     erasure = find(db, identifier)
     keys = {"digests": erasure.keys.get("digests", [])} if erasure.what == "person" else erasure.keys
@@ -134,7 +134,7 @@ def end(db: sqlite3.Connection, identifier: str, now: float) -> None:
 # What was erased once, come back with a backup ---------------------------------------------------------------------
 
 
-def unnoted(db: sqlite3.Connection) -> list[dict[str, Any]]:
+def unnoted(db: Connection) -> list[dict[str, Any]]:
     """Entries of erasures that do not stand in the file yet."""
     rows = db.execute("SELECT id, what, keys, begun FROM erasures WHERE NOT noted ORDER BY begun, id").fetchall()
     return [{"id": number, "what": what, "keys": _told(what, readable(keys, {})), "begun": begun} for number, what, keys, begun in rows]
@@ -144,11 +144,11 @@ def _told(what: str, keys: dict[str, Any]) -> dict[str, Any]:
     return {"digests": keys.get("digests", [])} if what == "person" else keys
 
 
-def noted(db: sqlite3.Connection, ids: Collection[str]) -> None:
+def noted(db: Connection, ids: Collection[str]) -> None:
     db.execute(f"UPDATE erasures SET noted = 1 WHERE id IN {_IN}", (json.dumps(list(ids)),))
 
 
-def come_back(db: sqlite3.Connection, entries: Sequence[dict[str, Any]], now: float) -> int:
+def come_back(db: Connection, entries: Sequence[dict[str, Any]], now: float) -> int:
     """Begin again what this file does not know of, since it is older. Returns how many were begun."""
     begun = 0
     for entry in entries:
@@ -163,7 +163,7 @@ def come_back(db: sqlite3.Connection, entries: Sequence[dict[str, Any]], now: fl
     return begun
 
 
-def _known_again(db: sqlite3.Connection, identifier: str, keys: dict[str, Any]) -> dict[str, Any] | None:
+def _known_again(db: Connection, identifier: str, keys: dict[str, Any]) -> dict[str, Any] | None:
     """The keys of a person whom digests tell of; None where nobody here is that."""
     wanted = set(keys.get("digests", ()))
     people = db.execute("SELECT id FROM people UNION SELECT DISTINCT sender FROM messages").fetchall()
@@ -174,7 +174,7 @@ def _known_again(db: sqlite3.Connection, identifier: str, keys: dict[str, Any]) 
     return _keys(db, found) | {"digests": sorted(wanted)} if found is not None else None
 
 
-def _session(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
+def _session(db: Connection, erasure: Erasure, means: Means) -> State:
     session = erasure.keys.get("session", "")
     if not db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone():
         return "cleared"
@@ -185,7 +185,7 @@ def _session(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
     return "going"
 
 
-def _messages(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
+def _messages(db: Connection, erasure: Erasure, means: Means) -> State:
     session = erasure.keys.get("session", "")
     ids = [
         each
@@ -206,7 +206,7 @@ def _messages(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
 # A person --------------------------------------------------------------------------------------------------------
 
 
-def _person(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
+def _person(db: Connection, erasure: Erasure, means: Means) -> State:
     match erasure.keys.get("stage"):
         case "lines":
             return _lines(db, erasure, means)
@@ -217,12 +217,12 @@ def _person(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
     return "cleared"
 
 
-def _runs(db: sqlite3.Connection, which: Collection[str]) -> bool:
+def _runs(db: Connection, which: Collection[str]) -> bool:
     row = db.execute(f"SELECT 1 FROM turns WHERE session IN {_IN} AND state IN ('running', 'waiting')", (json.dumps(list(which)),))
     return row.fetchone() is not None
 
 
-def _lines(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
+def _lines(db: Connection, erasure: Erasure, means: Means) -> State:
     """What they wrote in groups, or anywhere but in threads of their own, and what was answered to it."""
     person, chats, after = erasure.keys["person"], json.dumps(erasure.keys["chats"]), erasure.keys["after"]
     last = db.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()[0]
@@ -247,7 +247,7 @@ def _lines(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
     return "going"
 
 
-def _threads(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
+def _threads(db: Connection, erasure: Erasure, means: Means) -> State:
     """The threads of their own chats, from the end of each."""
     row = db.execute(
         f"SELECT id FROM sessions WHERE chat IN {_IN} ORDER BY run DESC, created, id LIMIT 1", (json.dumps(erasure.keys["chats"]),)
@@ -274,11 +274,11 @@ def _threads(db: sqlite3.Connection, erasure: Erasure, means: Means) -> State:
     return "going"
 
 
-def _count(db: sqlite3.Connection, what: str, *values: object) -> int:
+def _count(db: Connection, what: str, *values: object) -> int:
     return int(db.execute(f"SELECT count(*) FROM {what}", values).fetchone()[0])
 
 
-def _rest(db: sqlite3.Connection, erasure: Erasure) -> State:
+def _rest(db: Connection, erasure: Erasure) -> State:
     """What waits and was sent, then what is known of them: the last of it in one transaction."""
     chats, addresses = json.dumps(erasure.keys["chats"]), json.dumps(erasure.keys["addresses"])
     if _count(db, f"turns WHERE chat IN {_IN} AND state IN ('running', 'waiting')", chats):
@@ -303,13 +303,13 @@ def _rest(db: sqlite3.Connection, erasure: Erasure) -> State:
     return "cleared"
 
 
-def _said_since(db: sqlite3.Connection, erasure: Erasure, chats: str) -> bool:
+def _said_since(db: Connection, erasure: Erasure, chats: str) -> bool:
     """Whether they said something while the rest of it went."""
     lines = "messages WHERE number > ? AND sender = ?"
     return bool(_count(db, f"sessions WHERE chat IN {_IN}", chats) or _count(db, lines, erasure.keys["after"], erasure.keys["person"]))
 
 
-def _leave_tables(db: sqlite3.Connection, erasure: Erasure, chats: str, addresses: str) -> None:
+def _leave_tables(db: Connection, erasure: Erasure, chats: str, addresses: str) -> None:
     person = erasure.keys["person"]
     jobs = (
         "SELECT name FROM jobs WHERE origin != 'config' AND (person = ?1 OR spec ->> '$.deliver_to' IN (SELECT value FROM json_each(?2)))"
@@ -341,7 +341,7 @@ def _leave_tables(db: sqlite3.Connection, erasure: Erasure, chats: str, addresse
     ).rowcount
 
 
-def _leave_notes(db: sqlite3.Connection, erasure: Erasure) -> None:
+def _leave_notes(db: Connection, erasure: Erasure) -> None:
     """The notes of their own scopes, with their history; of others that they changed by hand, who did it."""
     person = erasure.keys["person"]
     db.execute("UPDATE note_changes SET by = '' WHERE by = ?", (person,))
@@ -360,7 +360,7 @@ def _leave_notes(db: sqlite3.Connection, erasure: Erasure) -> None:
         db.execute("DELETE FROM note_scopes WHERE id = ?", (scope,))
 
 
-def _leave_people(db: sqlite3.Connection, erasure: Erasure, chats: str) -> None:
+def _leave_people(db: Connection, erasure: Erasure, chats: str) -> None:
     """Who they are. Whom the config names stays named there."""
     person, identities = erasure.keys["person"], json.dumps(erasure.keys["identities"])
     for sql, values in (

@@ -2,9 +2,9 @@
 
 import hashlib
 import secrets
-import sqlite3
 
 from clew.store import ExportLink
+from clew.store.connection import Connection
 
 LASTS = 3600.0
 """Seconds."""
@@ -22,7 +22,7 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def offer(db: sqlite3.Connection, link: ExportLink, now: float) -> None:
+def offer(db: Connection, link: ExportLink, now: float) -> None:
     """Give out a link."""
     db.execute("DELETE FROM export_links WHERE expires <= ?", (now,))
     db.execute(
@@ -36,7 +36,7 @@ def offer(db: sqlite3.Connection, link: ExportLink, now: float) -> None:
     )
 
 
-def redeem(db: sqlite3.Connection, secret: str, now: float) -> str | None:
+def redeem(db: Connection, secret: str, now: float) -> str | None:
     """The thread of a link, which is used up; None: it was used, has expired, or never was."""
     row = db.execute(
         "DELETE FROM export_links WHERE hash = ? AND expires > ? AND expires <= ? RETURNING session", (digest(secret), now, now + LASTS)

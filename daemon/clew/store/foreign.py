@@ -1,7 +1,6 @@
 """Conversations that were had with other programs, as sessions of the person who brings them in."""
 
 import hashlib
-import sqlite3
 from base64 import b32encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from typing import Literal
 
 from clew.messages import Block, Role
 from clew.store import NewMessage, transcript
+from clew.store.connection import Connection
 
 Outcome = Literal["new", "grown", "here", "changed"]
 """What became of a conversation: it is a session now; more was said in it since it was brought in, and that was added; all of it is here
@@ -32,7 +32,7 @@ def address(source: str, person: str) -> str:
 
 
 def bring(
-    db: sqlite3.Connection, source: str, person: str, key: str, title: str, messages: Sequence[ForeignMessage], now: float
+    db: Connection, source: str, person: str, key: str, title: str, messages: Sequence[ForeignMessage], now: float
 ) -> tuple[str, Outcome, int]:
     """(its session, what became of it, how many messages were written). The same key is the same session, however often it comes."""
     session = _derived(source, person, key)
@@ -63,7 +63,7 @@ def _derived(*parts: str) -> str:
     return b32encode(digest).decode().lower()[:12]
 
 
-def _chat(db: sqlite3.Connection, place: str, person: str, now: float) -> int:
+def _chat(db: Connection, place: str, person: str, now: float) -> int:
     db.execute(
         "INSERT INTO chats (address, transport, direct, person, created) VALUES (?, 'import', 1, ?, ?) ON CONFLICT (address) DO NOTHING",
         (place, person, now),

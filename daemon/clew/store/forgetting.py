@@ -5,7 +5,6 @@ recall blocks, the results of tools that quoted them or told of such a note in a
 """
 
 import json
-import sqlite3
 from collections.abc import Collection, Sequence
 from datetime import datetime, tzinfo
 
@@ -13,6 +12,7 @@ from clew.context import ledger as ledgers
 from clew.context.forgetting import silent, without
 from clew.context.redact import redact
 from clew.store import Compaction, Foreseen, branches, cleaning, compactions, runs, transcript
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.store.files import verbs as files
 from clew.store.notes import Where, scopes
@@ -28,7 +28,7 @@ _IN = "(SELECT value FROM json_each(?))"
 
 
 def take(
-    db: sqlite3.Connection,
+    db: Connection,
     session: str,
     ids: Sequence[str],
     zone: tzinfo,
@@ -70,7 +70,7 @@ def take(
         end(db, session)
 
 
-def foreseen(db: sqlite3.Connection, session: str, ids: Sequence[str]) -> Foreseen:
+def foreseen(db: Connection, session: str, ids: Sequence[str]) -> Foreseen:
     """What goes with these messages of a session."""
     listed = json.dumps(ids)
 
@@ -93,7 +93,7 @@ def foreseen(db: sqlite3.Connection, session: str, ids: Sequence[str]) -> Forese
     )
 
 
-def _leave_turns(db: sqlite3.Connection, turns: str) -> None:
+def _leave_turns(db: Connection, turns: str) -> None:
     """Take the words of these turns out of what is written down beside their messages."""
     said = f"SELECT id FROM inbox WHERE turn IN {_IN}"
     db.execute(f"UPDATE inbox SET text = '', context = '{{}}', sender_name = '' WHERE id IN ({said})", (turns,))
@@ -104,13 +104,13 @@ def _leave_turns(db: sqlite3.Connection, turns: str) -> None:
     db.execute(f"DELETE FROM recalled WHERE turn IN {_IN}", (turns,))
 
 
-def _leave_deliveries(db: sqlite3.Connection, turns: str) -> None:
+def _leave_deliveries(db: Connection, turns: str) -> None:
     """What is on its way keeps its row, without words: it says nothing more, and takes away what was shown of it."""
     db.execute(f"DELETE FROM outbox WHERE turn IN {_IN} AND state IN ('sent', 'dead', 'unknown')", (turns,))
     db.execute(f"UPDATE outbox SET text = '', parts = '[]' WHERE turn IN {_IN} AND state IN ('pending', 'sending')", (turns,))
 
 
-def _leave_commands(db: sqlite3.Connection, turns: Sequence[str]) -> None:
+def _leave_commands(db: Connection, turns: Sequence[str]) -> None:
     """Take away commands with what was answered to them: they stand in no transcript."""
     listed = json.dumps(turns)
     db.execute(f"DELETE FROM timeline WHERE inbox IN (SELECT id FROM inbox WHERE turn IN {_IN})", (listed,))
@@ -118,7 +118,7 @@ def _leave_commands(db: sqlite3.Connection, turns: Sequence[str]) -> None:
     _leave_deliveries(db, listed)
 
 
-def _answers(db: sqlite3.Connection, listed: str, facts: Sequence[str] = ()) -> list[str]:
+def _answers(db: Connection, listed: str, facts: Sequence[str] = ()) -> list[str]:
     """Turns of commands whose answers quote how one of these messages or facts begins, in any chat."""
     rows = db.execute(f"SELECT {transcript.COLUMNS} FROM messages WHERE id IN {_IN}", (listed,)).fetchall()
     texts = [*facts, *(redact(transcript.message(row).text) for row in rows)]
@@ -129,7 +129,7 @@ def _answers(db: sqlite3.Connection, listed: str, facts: Sequence[str] = ()) -> 
     return [turn for turn, text in said if any(map(" ".join(text.split()).__contains__, wanted))]
 
 
-def _commands_since(db: sqlite3.Connection, session: str, listed: str, first: int) -> list[str]:
+def _commands_since(db: Connection, session: str, listed: str, first: int) -> list[str]:
     """Turns of a session's commands that were answered since the first of these messages, where nothing is left behind it."""
     left = f"SELECT 1 FROM messages WHERE session = ? AND seq > ? AND blocks != '[]' AND id NOT IN {_IN}"
     if db.execute(left, (session, first, listed)).fetchone():
@@ -143,7 +143,7 @@ def _commands_since(db: sqlite3.Connection, session: str, listed: str, first: in
     return [turn for (turn,) in rows]
 
 
-def _retract(db: sqlite3.Connection, ids: Sequence[str], now: float) -> None:
+def _retract(db: Connection, ids: Sequence[str], now: float) -> None:
     db.executemany(
         "INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', ?) ON CONFLICT (message) DO UPDATE"
         " SET reason = 'deleted', shown = 0",
@@ -151,13 +151,13 @@ def _retract(db: sqlite3.Connection, ids: Sequence[str], now: float) -> None:
     )
 
 
-def untell(db: sqlite3.Connection, facts: Sequence[tuple[str, str]]) -> None:
+def untell(db: Connection, facts: Sequence[tuple[str, str]]) -> None:
     """Notes are gone: so are the results of tools that told them, as of when they were written, and the blocks of prompts."""
     _blank(db, _telling(db, facts))
     _leave_prompts(db, set(), {scope for scope, _ in facts})
 
 
-def _blank(db: sqlite3.Connection, ids: Sequence[str]) -> None:
+def _blank(db: Connection, ids: Sequence[str]) -> None:
     db.execute(
         f"INSERT INTO retractions (message, reason, at) SELECT id, 'deleted', at FROM messages WHERE id IN {_IN}"
         " ON CONFLICT (message) DO UPDATE SET reason = 'deleted', shown = 0",
@@ -166,7 +166,7 @@ def _blank(db: sqlite3.Connection, ids: Sequence[str]) -> None:
     transcript.blank(db, ids)
 
 
-def unquote(db: sqlite3.Connection, ids: Sequence[str]) -> None:
+def unquote(db: Connection, ids: Sequence[str]) -> None:
     """Messages are about to be deleted: what quotes them elsewhere goes too, as of when it was written."""
     _leave_commands(db, _answers(db, json.dumps(ids)))
     _blank(db, quoting(db, ids))
@@ -174,18 +174,18 @@ def unquote(db: sqlite3.Connection, ids: Sequence[str]) -> None:
     _leave_prompts(db, set(ids), set())
 
 
-def _first(db: sqlite3.Connection, session: str, listed: str) -> int:
+def _first(db: Connection, session: str, listed: str) -> int:
     """The place of the first of these messages in their session."""
     row = db.execute(f"SELECT coalesce(min(seq), 0) FROM messages WHERE session = ? AND id IN {_IN}", (session, listed)).fetchone()
     return int(row[0])
 
 
-def _turns(db: sqlite3.Connection, session: str, listed: str) -> str:
+def _turns(db: Connection, session: str, listed: str) -> str:
     rows = db.execute(f"SELECT DISTINCT turn FROM messages WHERE session = ? AND id IN {_IN} AND turn != ''", (session, listed))
     return json.dumps([turn for (turn,) in rows])
 
 
-def quoting(db: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
+def quoting(db: Connection, ids: Sequence[str]) -> list[str]:
     """Results of tools that quote one of these messages, in any thread: the search tools put the id in front of what they quote."""
     found: list[str] = []
     for start in range(0, len(ids), ASKED):
@@ -199,7 +199,7 @@ def quoting(db: sqlite3.Connection, ids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _telling(db: sqlite3.Connection, facts: Sequence[tuple[str, str]]) -> list[str]:
+def _telling(db: Connection, facts: Sequence[tuple[str, str]]) -> list[str]:
     """Results of tools that tell one of these facts, (scope, words), in a chat that its scope is seen from."""
     found: list[str] = []
     for scope, text in facts:
@@ -216,7 +216,7 @@ def _telling(db: sqlite3.Connection, facts: Sequence[tuple[str, str]]) -> list[s
     return found
 
 
-def _leave_prompts(db: sqlite3.Connection, ids: set[str], noted: set[str]) -> None:
+def _leave_prompts(db: Connection, ids: set[str], noted: set[str]) -> None:
     """Take recall blocks away that quote one of them, and blocks of notes of these scopes: they are made anew for the next message."""
     db.executemany("UPDATE prompt_state SET notes = '' WHERE instr(notes_key, ?)", [(f'"{scope}"',) for scope in noted])
     for session, excerpts in db.execute("SELECT session, excerpts FROM prompt_state WHERE recall != ''").fetchall():
@@ -225,7 +225,7 @@ def _leave_prompts(db: sqlite3.Connection, ids: set[str], noted: set[str]) -> No
             db.execute("UPDATE prompt_state SET recall = '', excerpts = '[]' WHERE session = ?", (session,))
 
 
-def leave_summaries(db: sqlite3.Connection, session: str, ids: set[str], first: int, zone: tzinfo, known: Collection[str]) -> None:
+def leave_summaries(db: Connection, session: str, ids: set[str], first: int, zone: tzinfo, known: Collection[str]) -> None:
     """Take what stands on them out of every summary that saw them, those that were undone too."""
     for row in compactions.listing(db, session):
         if row.to_seq < first:
@@ -247,7 +247,7 @@ def _year(row: Compaction, zone: tzinfo) -> int | None:
     return datetime.fromtimestamp(at, zone).year if at else None
 
 
-def end(db: sqlite3.Connection, session: str) -> None:
+def end(db: Connection, session: str) -> None:
     """Nothing of a thread is left: nor are its summaries."""
     for table in ("compactions", "compaction_state", "boundaries", "prompt_state"):
         db.execute(f"DELETE FROM {table} WHERE session = ?", (session,))

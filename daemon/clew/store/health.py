@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from clew.messages import Usage
 from clew.store import lanes, spending, transcript, turns, vectors
+from clew.store.connection import Connection
 from clew.store.indexing import Indexer
 
 
@@ -20,7 +21,7 @@ class SessionUsage:
     by: str = ""
 
 
-def counts(db: sqlite3.Connection, now: float) -> dict[str, int]:
+def counts(db: Connection, now: float) -> dict[str, int]:
     found = {
         "inbox_new": "SELECT (SELECT count(*) FROM inbox WHERE state = 'new' AND kind <> 'job')"
         " + (SELECT count(*) FROM inbox WHERE state = 'new' AND kind = 'job')",
@@ -40,7 +41,7 @@ def counts(db: sqlite3.Connection, now: float) -> dict[str, int]:
     }
 
 
-def session_usage(db: sqlite3.Connection, session: str) -> SessionUsage:
+def session_usage(db: Connection, session: str) -> SessionUsage:
     sums = db.execute(
         "SELECT count(*), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cache_read), 0), coalesce(sum(cache_write), 0)"
         " FROM model_calls WHERE session = ?",
@@ -55,7 +56,7 @@ def session_usage(db: sqlite3.Connection, session: str) -> SessionUsage:
     return replace(usage, last=Usage(*last[1:]), by=last[0]) if last else usage
 
 
-def check(db: sqlite3.Connection, index: Indexer) -> list[str]:
+def check(db: Connection, index: Indexer) -> list[str]:
     """What is wrong with the file, in words. The index is compared with one that is built anew beside it; nothing is written."""
     try:
         problems = [row[0] for row in db.execute("PRAGMA integrity_check(10)") if row[0] != "ok"]
@@ -67,7 +68,7 @@ def check(db: sqlite3.Connection, index: Indexer) -> list[str]:
         return [f"the search index is malformed: {error}"]
 
 
-def _index_problems(db: sqlite3.Connection, index: Indexer) -> list[str]:
+def _index_problems(db: Connection, index: Indexer) -> list[str]:
     if not index.is_current(db):
         return ["the search index was built by another version or for other secrets; it is built anew at the next start"]
     db.execute(
@@ -106,9 +107,9 @@ def _counted(words: Iterable[tuple[int, set[str]]], counts: Counter[str]) -> Ite
         yield place, held
 
 
-def probe(db: sqlite3.Connection) -> None:
+def probe(db: Connection) -> None:
     db.execute("SELECT 1 FROM inbox LIMIT 1").fetchone()
 
 
-def probe_write(db: sqlite3.Connection, now: float) -> None:
+def probe_write(db: Connection, now: float) -> None:
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', ?)", (repr(now),))

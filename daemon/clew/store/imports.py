@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from clew.errors import UsageError
 from clew.messages import File, blocks_from_json
 from clew.store import NewMessage, spending, transcript
+from clew.store.connection import Connection
 from clew.store.files import verbs as files
 from clew.transport import Address
 
@@ -117,7 +118,7 @@ def _wrong(why: str) -> UsageError:
     return UsageError(f"This is not an export of a clew session ({why}).")
 
 
-def begin(db: sqlite3.Connection, session: Session, now: float) -> None:
+def begin(db: Connection, session: Session, now: float) -> None:
     """Make the session. Raises UsageError where it is here already."""
     if db.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)).fetchone():
         raise UsageError(f"The session {session.id} is here already.", hint="Delete it first, or keep the one that is here.")
@@ -125,7 +126,7 @@ def begin(db: sqlite3.Connection, session: Session, now: float) -> None:
     db.execute("INSERT INTO sessions (id, chat, title, created) VALUES (?, ?, '(being imported)', ?)", (session.id, home, session.created))
 
 
-def add(db: sqlite3.Connection, session: Session, messages: Sequence[Message], now: float) -> None:
+def add(db: Connection, session: Session, messages: Sequence[Message], now: float) -> None:
     """Write messages of a session that `begin` made."""
     for each in messages:
         new = NewMessage(each.role, blocks_from_json(json.dumps(each.blocks)), each.at, each.sender, each.sender_name, each.metadata)
@@ -133,7 +134,7 @@ def add(db: sqlite3.Connection, session: Session, messages: Sequence[Message], n
         transcript.restore(db, session.id, chat, each.turn, each.seq, each.id, new)
 
 
-def end(db: sqlite3.Connection, export: Export, now: float) -> None:
+def end(db: Connection, export: Export, now: float) -> None:
     """Write what hangs on the messages; a chat that has no session goes on with this one."""
     session = export.session
     for kept in export.files:
@@ -168,7 +169,7 @@ def body(kept: Kept) -> bytes | None:
     return found
 
 
-def _restore_file(db: sqlite3.Connection, export: Export, kept: Kept) -> None:
+def _restore_file(db: Connection, export: Export, kept: Kept) -> None:
     message = next((each for each in export.messages if each.id == kept.message), None)
     blocks = blocks_from_json(json.dumps(message.blocks)) if message else ()
     block = next((each for each in blocks if isinstance(each, File) and each.hash == kept.hash), None)
@@ -178,7 +179,7 @@ def _restore_file(db: sqlite3.Connection, export: Export, kept: Kept) -> None:
         files.restore(db, kept.model_dump(), message.address, block)
 
 
-def _restore(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None:
+def _restore(db: Connection, table: str, row: Mapping[str, Any]) -> None:
     columns = {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
     if not row or not columns.issuperset(row):
         raise _wrong(f"{table}: unknown field, or none")
@@ -189,7 +190,7 @@ def _restore(db: sqlite3.Connection, table: str, row: Mapping[str, Any]) -> None
         raise _wrong(f"{table}: {error}") from None
 
 
-def _chat(db: sqlite3.Connection, address: str, direct: bool, now: float) -> int:
+def _chat(db: Connection, address: str, direct: bool, now: float) -> int:
     db.execute(
         "INSERT INTO chats (address, transport, direct, created) VALUES (?, ?, ?, ?) ON CONFLICT (address) DO NOTHING",
         (address, address.partition(":")[0], int(direct), now),

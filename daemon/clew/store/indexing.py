@@ -1,12 +1,12 @@
 """What the search index holds of a text: known to SQL as the function `index_text`, so that every row is made and deleted alike."""
 
 import hashlib
-import sqlite3
 from collections.abc import Collection
 from functools import lru_cache
 
 from clew.context.redact import redact
 from clew.context.text import INDEX_VERSION, index_text
+from clew.store.connection import Connection
 
 SHORT = 40
 REMEMBERED = 256
@@ -26,7 +26,7 @@ class Indexer:
     def _made(self, text: str) -> str:
         return index_text(redact(text, self._known) if self._known else text)
 
-    def sign(self, db: sqlite3.Connection) -> None:
+    def sign(self, db: Connection) -> None:
         """Note in a transaction that writes that the index is what this one makes."""
         db.execute("INSERT INTO meta (key, value) VALUES ('salt', lower(hex(randomblob(16)))) ON CONFLICT (key) DO NOTHING")
         db.execute(
@@ -34,17 +34,17 @@ class Indexer:
             (self.version(db),),
         )
 
-    def is_current(self, db: sqlite3.Connection) -> bool:
+    def is_current(self, db: Connection) -> bool:
         """Whether the index is of this version and these secrets; one that nobody signed is not."""
         return _meta(db, "salt") is not None and _meta(db, "index_version") == self.version(db)
 
-    def version(self, db: sqlite3.Connection) -> str:
+    def version(self, db: Connection) -> str:
         """What an index that this one makes is signed with. It tells nobody the secrets."""
         salt = _meta(db, "salt") or ""
         digest = hashlib.blake2b("\0".join(sorted(self._known)).encode("utf-8", "surrogatepass"), key=salt.encode(), digest_size=8)
         return f"{INDEX_VERSION}-{digest.hexdigest()}"
 
 
-def _meta(db: sqlite3.Connection, key: str) -> str | None:
+def _meta(db: Connection, key: str) -> str | None:
     row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return row[0] if row else None

@@ -1,12 +1,12 @@
 """Jobs and their clocks: `next_at` is the only state of a clock, and firing is one transaction. What runs come to is in `runs`."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from itertools import count
 
 from clew.errors import NotFound, UsageError
 from clew.store import Job, JobEffect
+from clew.store.connection import Connection
 from clew.transport import Address
 
 MOST = 50
@@ -16,7 +16,7 @@ MOST_OF_OPERATOR = 1_000
 _COLUMNS = "name, spec, enabled, next_at, origin, person, failures, rests_until"
 
 
-def sync(db: sqlite3.Connection, jobs: Sequence[Job], now: float) -> None:
+def sync(db: Connection, jobs: Sequence[Job], now: float) -> None:
     """Make config-born jobs exactly `jobs`. One whose entry did not change keeps its clock, and stays disabled if it was.
 
     Somebody else's job of the same name gets another one.
@@ -38,17 +38,17 @@ def sync(db: sqlite3.Connection, jobs: Sequence[Job], now: float) -> None:
         )
 
 
-def _free(db: sqlite3.Connection, name: str, taken: set[str]) -> str:
+def _free(db: Connection, name: str, taken: set[str]) -> str:
     names = (f"{name[:60]}-{number}" for number in count(2))
     return next(each for each in names if each not in taken and not db.execute("SELECT 1 FROM jobs WHERE name = ?", (each,)).fetchone())
 
 
-def listing(db: sqlite3.Connection) -> list[Job]:
+def listing(db: Connection) -> list[Job]:
     rows = db.execute(f"SELECT {_COLUMNS} FROM jobs ORDER BY name")
     return [Job(name, spec, bool(enabled), *rest) for name, spec, enabled, *rest in rows]
 
 
-def find(db: sqlite3.Connection, name: str, person: str | None = None) -> Job:
+def find(db: Connection, name: str, person: str | None = None) -> Job:
     """A job by its name; person: theirs alone. Raises NotFound."""
     found = next((job for job in listing(db) if job.name == name and person in (None, job.person)), None)
     if found is None:
@@ -57,7 +57,7 @@ def find(db: sqlite3.Connection, name: str, person: str | None = None) -> Job:
     return found
 
 
-def take(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
+def take(db: Connection, effect: JobEffect, now: float) -> None:
     """Carry out what somebody does to a job. Raises NotFound, or UsageError with what stands against it."""
     if effect.kind == "add":
         _add(db, effect, now)
@@ -89,7 +89,7 @@ def take(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
             )
 
 
-def _add(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
+def _add(db: Connection, effect: JobEffect, now: float) -> None:
     if db.execute("SELECT 1 FROM jobs WHERE name = ?", (effect.name,)).fetchone():
         raise UsageError(f"There is a job {effect.name} already.", hint="Give it another name.")
     theirs = db.execute("SELECT count(*) FROM jobs WHERE person IS ? AND origin <> 'config'", (effect.person,)).fetchone()[0]
@@ -102,9 +102,7 @@ def _add(db: sqlite3.Connection, effect: JobEffect, now: float) -> None:
     )
 
 
-def fire(
-    db: sqlite3.Connection, job: str, instant: float, next_at: float | None, now: float, text: str, deliver_to: Address, runs_in: str
-) -> bool:
+def fire(db: Connection, job: str, instant: float, next_at: float | None, now: float, text: str, deliver_to: Address, runs_in: str) -> bool:
     """Put the run of `job` at `instant` into the job's lane and move the clock. False: that instant had its run."""
     moved = db.execute("UPDATE jobs SET next_at = ? WHERE name = ? AND next_at <= ?", (next_at, job, instant)).rowcount
     # One that was missed comes again where the clock was put back.
@@ -114,7 +112,7 @@ def fire(
     return run_now(db, job, instant, now, text, deliver_to, runs_in)
 
 
-def run_now(db: sqlite3.Connection, job: str, instant: float, now: float, text: str, deliver_to: Address, runs_in: str) -> bool:
+def run_now(db: Connection, job: str, instant: float, now: float, text: str, deliver_to: Address, runs_in: str) -> bool:
     """Put a run into the job's lane without touching the clock."""
     person = db.execute("SELECT person FROM jobs WHERE name = ?", (job,)).fetchone()
     db.execute(
@@ -143,7 +141,7 @@ def run_now(db: sqlite3.Connection, job: str, instant: float, now: float, text: 
     return True
 
 
-def runs(db: sqlite3.Connection, job: str) -> bool:
+def runs(db: Connection, job: str) -> bool:
     """Whether a run of `job` waits or is going on."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND kind = 'job' AND +job = ?)"
@@ -154,7 +152,7 @@ def runs(db: sqlite3.Connection, job: str) -> bool:
     return bool(row[0])
 
 
-def missed(db: sqlite3.Connection, job: str, instants: Sequence[float], next_at: float | None, now: float, note: str) -> None:
+def missed(db: Connection, job: str, instants: Sequence[float], next_at: float | None, now: float, note: str) -> None:
     """Note runs that did not take place, and why, and move the clock."""
     db.executemany(
         "INSERT OR IGNORE INTO job_runs (job, instant, outcome, note, at) VALUES (?, ?, 'missed', ?, ?)",
@@ -163,7 +161,7 @@ def missed(db: sqlite3.Connection, job: str, instants: Sequence[float], next_at:
     db.execute("UPDATE jobs SET next_at = ? WHERE name = ?", (next_at, job))
 
 
-def _chat(db: sqlite3.Connection, address: Address, now: float) -> int:
+def _chat(db: Connection, address: Address, now: float) -> int:
     """The chat a job speaks in. A direct chat belongs to whoever its address is an identity of."""
     identity = f"{address.transport}:{address.chat}"
     owner = db.execute("SELECT person FROM identities WHERE identity = ?", (identity,)).fetchone()
@@ -175,6 +173,6 @@ def _chat(db: sqlite3.Connection, address: Address, now: float) -> int:
     return int(row[0])
 
 
-def set_back(db: sqlite3.Connection, job: str, next_at: float) -> None:
+def set_back(db: Connection, job: str, next_at: float) -> None:
     """The clock went back: the next run is earlier than it seemed."""
     db.execute("UPDATE jobs SET next_at = ? WHERE name = ? AND next_at > ?", (next_at, job, next_at))

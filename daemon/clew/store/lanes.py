@@ -5,7 +5,6 @@ search index knows all that they know: a segment without lanes, or a word withou
 """
 
 import json
-import sqlite3
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from clew.context.regions import SEGMENT_BITS, lane
+from clew.store.connection import Connection
 from clew.store.places import CHAT_BITS
 
 FEWEST = 8
@@ -48,7 +48,7 @@ class Making:
             self.rows.append((place, number))
 
 
-def due(db: sqlite3.Connection) -> Making | None:
+def due(db: Connection) -> Making | None:
     """The first segment that is full and has no lanes."""
     newest = db.execute(
         "SELECT * FROM (SELECT id, (SELECT max(place) FROM places WHERE place BETWEEN id << ?1 AND ((id + 1) << ?1) - 1) AS newest"
@@ -63,7 +63,7 @@ def due(db: sqlite3.Connection) -> Making | None:
     return None
 
 
-def put(db: sqlite3.Connection, making: Making) -> None:
+def put(db: Connection, making: Making) -> None:
     """Write the lanes, unless the segment changed meanwhile: messages went, or were given other places. Places and numbers become free
     from the newest down, so that the id of the newest message tells whether others have them now."""
     first, last = making.segment << SEGMENT_BITS, (making.segment + 1 << SEGMENT_BITS) - 1
@@ -74,7 +74,7 @@ def put(db: sqlite3.Connection, making: Making) -> None:
         db.executemany("INSERT OR REPLACE INTO lanes (segment, term, lane) VALUES (?, ?, ?)", [(making.segment, _DONE, b""), *made])
 
 
-def forget_rows(db: sqlite3.Connection, numbers: str) -> None:
+def forget_rows(db: Connection, numbers: str) -> None:
     """Take away the lanes of the segments that hold one of these messages (JSON: numbers), whose words are about to go."""
     db.execute(
         "DELETE FROM lanes WHERE segment IN (SELECT place >> ? FROM json_each(?) JOIN places ON message = value)",
@@ -91,13 +91,13 @@ def lanes(words: Iterable[tuple[int, Collection[str]]]) -> dict[str, bytes]:
     return {word: _deflated(lane(places)) for word, places in where.items() if len(places) >= FEWEST}
 
 
-def done_within(db: sqlite3.Connection, runs: Sequence[tuple[int, int]], chats: Collection[int] | None) -> list[int]:
+def done_within(db: Connection, runs: Sequence[tuple[int, int]], chats: Collection[int] | None) -> list[int]:
     """The segments with lanes in these runs of places that are of these chats (None: of any), the newest first."""
     found = _done(db, [(first >> SEGMENT_BITS, last >> SEGMENT_BITS) for first, last in runs])
     return [segment for segment in found if chats is None or segment >> _CHAT_SEGMENTS in chats]
 
 
-def find(db: sqlite3.Connection, segments: Sequence[int], words: Collection[str]) -> dict[str, dict[int, bytes]]:
+def find(db: Connection, segments: Sequence[int], words: Collection[str]) -> dict[str, dict[int, bytes]]:
     """The lanes of words in these segments."""
     rows = db.execute(
         "SELECT term, segment, lane FROM json_each(?) AS word CROSS JOIN json_each(?) AS one"
@@ -110,7 +110,7 @@ def find(db: sqlite3.Connection, segments: Sequence[int], words: Collection[str]
     return found
 
 
-def differing(db: sqlite3.Connection, words: Iterable[tuple[int, Collection[str]]]) -> list[str]:
+def differing(db: Connection, words: Iterable[tuple[int, Collection[str]]]) -> list[str]:
     """Words whose lanes are not what the words at all places, in order, make them; at most a few."""
     done, checked = set(_done(db, [(0, 2**63 - 1)])), set()
     wrong: set[str] = set()
@@ -123,7 +123,7 @@ def differing(db: sqlite3.Connection, words: Iterable[tuple[int, Collection[str]
     return sorted(wrong | {word or "no word" for (word,) in stray})[:3]
 
 
-def _done(db: sqlite3.Connection, runs: Sequence[tuple[int, int]]) -> Iterator[int]:
+def _done(db: Connection, runs: Sequence[tuple[int, int]]) -> Iterator[int]:
     for first, last in runs:
         rows = db.execute("SELECT segment FROM lanes WHERE term = '' AND segment BETWEEN ? AND ? ORDER BY segment DESC", (first, last))
         yield from (segment for (segment,) in rows)

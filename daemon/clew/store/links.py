@@ -2,10 +2,10 @@
 
 import re
 import secrets
-import sqlite3
 from hashlib import sha256
 
 from clew.store import LinkCode, Offer, access
+from clew.store.connection import Connection
 from clew.transport import Inbound
 
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -37,7 +37,7 @@ def read(text: str) -> str | None:
     return (found[1] + found[2]).upper() if found else None
 
 
-def put(db: sqlite3.Connection, code: LinkCode) -> None:
+def put(db: Connection, code: LinkCode) -> None:
     """Give out a code; an earlier one of the same person is void."""
     db.execute(
         "INSERT INTO link_codes (hash, person, address, instant, expires) VALUES (?, ?, ?, ?, ?)"
@@ -47,7 +47,7 @@ def put(db: sqlite3.Connection, code: LinkCode) -> None:
     )
 
 
-def meant(db: sqlite3.Connection, item: Inbound, now: float, *, known: bool) -> Offer | None:
+def meant(db: Connection, item: Inbound, now: float, *, known: bool) -> Offer | None:
     """The open code that a message consists of. A stranger's guess is counted, and too many are not looked at."""
     code = read(item.text) if item.kind in ("message", "context") else None
     if code is None or (not known and _exhausted(db, item.identity, now)):
@@ -62,7 +62,7 @@ def meant(db: sqlite3.Connection, item: Inbound, now: float, *, known: bool) -> 
     return Offer(row[0], row[1], row[2], row[3], bool(row[4])) if row else None
 
 
-def past(db: sqlite3.Connection, item: Inbound, person: str) -> bool:
+def past(db: Connection, item: Inbound, person: str) -> bool:
     """Whether somebody else spoke in this account's direct chats before."""
     row = db.execute(
         "SELECT 1 FROM chats WHERE direct = 1 AND (address = ? OR substr(address, 1, ?) = ?) AND person IS NOT ?"
@@ -76,28 +76,28 @@ def past(db: sqlite3.Connection, item: Inbound, person: str) -> bool:
     return row is not None or here is not None
 
 
-def spend(db: sqlite3.Connection, offer: Offer, identity: str | None, now: float) -> None:
+def spend(db: Connection, offer: Offer, identity: str | None, now: float) -> None:
     """Close a code. identity: whose is its person's from now on."""
     db.execute("DELETE FROM link_codes WHERE hash = ?", (offer.hash,))
     if identity is not None:
         access.link(db, offer.person, identity, now)
 
 
-def resting(db: sqlite3.Connection, now: float) -> bool:
+def resting(db: Connection, now: float) -> bool:
     """Whether so many guesses were made that no code is taken."""
     return _tries(db, "", now, ALL_WINDOW) >= ALL_TRIES
 
 
-def _exhausted(db: sqlite3.Connection, identity: str, now: float) -> bool:
+def _exhausted(db: Connection, identity: str, now: float) -> bool:
     return resting(db, now) or _tries(db, identity, now, TRIES_WINDOW) >= TRIES
 
 
-def _tries(db: sqlite3.Connection, who: str, now: float, window: float) -> int:
+def _tries(db: Connection, who: str, now: float, window: float) -> int:
     row = db.execute("SELECT tries FROM guesses WHERE who = ? AND since > ?", (who, now - window)).fetchone()
     return int(row[0]) if row else 0
 
 
-def _count(db: sqlite3.Connection, identity: str, now: float) -> None:
+def _count(db: Connection, identity: str, now: float) -> None:
     db.execute("DELETE FROM guesses WHERE since <= ?", (now - TRIES_WINDOW,))
     for who, window in (("", ALL_WINDOW), (identity, TRIES_WINDOW)):
         db.execute(

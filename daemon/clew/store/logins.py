@@ -1,11 +1,11 @@
 """Browsers that are logged in, and links that log one in: good for minutes and one use."""
 
-import sqlite3
 from base64 import b32encode
 from hashlib import blake2b
 
 from clew.clock import new_id
 from clew.store import Login, LoginLink, NewLogin, Visitor
+from clew.store.connection import Connection
 
 LINK_LASTS = 600.0
 """Seconds for which a link is good."""
@@ -15,7 +15,7 @@ SEEN_AGAIN = 3600.0
 HERE = "web:local"
 
 
-def offer(db: sqlite3.Connection, link: LoginLink, now: float) -> None:
+def offer(db: Connection, link: LoginLink, now: float) -> None:
     """Give out a link."""
     db.execute("DELETE FROM login_links WHERE expires <= ?", (now,))
     db.execute("INSERT INTO login_links (hash, person, expires) VALUES (?, ?, ?)", (link.hash, link.person, link.expires))
@@ -26,7 +26,7 @@ def offer(db: sqlite3.Connection, link: LoginLink, now: float) -> None:
     )
 
 
-def redeem(db: sqlite3.Connection, link: str, new: NewLogin, now: float) -> str | None:
+def redeem(db: Connection, link: str, new: NewLogin, now: float) -> str | None:
     """Begin a login by a link, whose hash this is: the person's name. None: it was used, has expired, or never was; or they may not."""
     row = db.execute(
         "DELETE FROM login_links WHERE hash = ? AND expires > ? AND expires <= ? RETURNING person", (link, now, now + LINK_LASTS)
@@ -38,7 +38,7 @@ def redeem(db: sqlite3.Connection, link: str, new: NewLogin, now: float) -> str 
     return str(person[1])
 
 
-def begin(db: sqlite3.Connection, person: str, new: NewLogin, now: float) -> None:
+def begin(db: Connection, person: str, new: NewLogin, now: float) -> None:
     """Log a browser in. The page becomes an account of the person's."""
     db.execute("DELETE FROM logins WHERE expires <= ?", (now,))
     db.execute(
@@ -57,7 +57,7 @@ def begin(db: sqlite3.Connection, person: str, new: NewLogin, now: float) -> Non
     )
 
 
-def visitor(db: sqlite3.Connection, digest: str, now: float) -> Visitor | None:
+def visitor(db: Connection, digest: str, now: float) -> Visitor | None:
     """Whoever is behind what a browser keeps. None where no login holds, or its person may have none any more."""
     row = db.execute(
         "SELECT logins.id, people.id, coalesce(nullif(name, ''), people.id), role, mark, seen,"
@@ -68,11 +68,11 @@ def visitor(db: sqlite3.Connection, digest: str, now: float) -> Visitor | None:
     return Visitor(*row) if row else None
 
 
-def seen(db: sqlite3.Connection, login: str, now: float) -> None:
+def seen(db: Connection, login: str, now: float) -> None:
     db.execute("UPDATE logins SET seen = ? WHERE id = ?", (now, login))
 
 
-def listing(db: sqlite3.Connection, now: float) -> list[Login]:
+def listing(db: Connection, now: float) -> list[Login]:
     """Browsers that are logged in, the one seen last first."""
     rows = db.execute(
         "SELECT logins.id, person, coalesce(nullif(name, ''), person), how, agent, logins.created, seen, expires FROM logins"
@@ -82,7 +82,7 @@ def listing(db: sqlite3.Connection, now: float) -> list[Login]:
     return [Login(*row) for row in rows]
 
 
-def end(db: sqlite3.Connection, *, login: str | None = None, person: str | None = None) -> int:
+def end(db: Connection, *, login: str | None = None, person: str | None = None) -> int:
     """End a login, or all of a person's with their open links; all there are where neither is named. Returns how many logins."""
     if login is None:
         db.execute("DELETE FROM login_links WHERE :person IS NULL OR person = :person", {"person": person})

@@ -1,10 +1,10 @@
 """Loops: how often somebody has answered in a chat as no person does, and until when they are left alone for it."""
 
-import sqlite3
 from functools import lru_cache
 from typing import Literal
 
 from clew.context.loops import IN_A_ROW, REST, Spoken, is_mechanical
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.transport import Inbound
 
@@ -16,7 +16,7 @@ REMEMBERED = 256
 Loop = Literal["", "begins", "goes on"]
 
 
-def seen(db: sqlite3.Connection, item: Inbound, chat: int | None, person: str | None, now: float) -> Loop:
+def seen(db: Connection, item: Inbound, chat: int | None, person: str | None, now: float) -> Loop:
     """Whether this message is one too many of a loop; it is counted."""
     if chat is None or person is None or item.kind != "message":
         return ""
@@ -39,7 +39,7 @@ def seen(db: sqlite3.Connection, item: Inbound, chat: int | None, person: str | 
     return "begins" if ends else ""
 
 
-def _before(db: sqlite3.Connection, item: Inbound, person: str) -> str:
+def _before(db: Connection, item: Inbound, person: str) -> str:
     """What somebody said last in a chat."""
     row = db.execute(
         "SELECT text FROM (SELECT i.text, i.person FROM timeline AS t JOIN inbox AS i ON i.id = t.inbox WHERE t.address = ?"
@@ -49,7 +49,7 @@ def _before(db: sqlite3.Connection, item: Inbound, person: str) -> str:
     return row[0] if row else ""
 
 
-def _replies(db: sqlite3.Connection, item: Inbound) -> list[Spoken]:
+def _replies(db: Connection, item: Inbound) -> list[Spoken]:
     """The newest of what clew said in a chat, each part by itself."""
     rows = db.execute(
         "SELECT text, parts, settled FROM outbox WHERE address = ? AND state IN ('sending', 'sent') ORDER BY number DESC LIMIT ?",

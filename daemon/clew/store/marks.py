@@ -1,26 +1,26 @@
 """What people say of single messages: pinned, or taken back. The messages themselves never change."""
 
-import sqlite3
 from collections.abc import Collection
 from zoneinfo import ZoneInfo
 
 from clew.errors import NotFound, UsageError
 from clew.messages import Message
 from clew.store import Effect, Pin, compactions, erased, forgetting, private, transcript
+from clew.store.connection import Connection
 
 SHOWN = 40
 """Characters of a wrong id that are said back."""
 _STANDING = "id NOT IN (SELECT message FROM retractions)"
 
 
-def pins(db: sqlite3.Connection, session: str) -> list[Pin]:
+def pins(db: Connection, session: str) -> list[Pin]:
     """The pinned messages of a session that nobody took back, the one pinned last at the end."""
     placed = {message: (by, at) for message, by, at in db.execute("SELECT message, by, at FROM pins WHERE session = ?", (session,))}
     found = [Pin(row, *placed[row.id]) for row in transcript.standing(db, placed)]
     return sorted(found, key=lambda each: (each.at, each.message.seq))
 
 
-def find(db: sqlite3.Connection, session: str, key: str) -> Message:
+def find(db: Connection, session: str, key: str) -> Message:
     """The message of a session with this id, or this beginning of one, or at this place (`#7`). Raises NotFound or UsageError."""
     place = int(key[1:]) if key[:1] == "#" and key[1:].isdecimal() and len(key) < 12 else 0
     rows = db.execute(
@@ -37,7 +37,7 @@ def find(db: sqlite3.Connection, session: str, key: str) -> Message:
     return transcript.message(rows[0])
 
 
-def answered_to(db: sqlite3.Connection, session: str, reference: str) -> Message | None:
+def answered_to(db: Connection, session: str, reference: str) -> Message | None:
     """The message that somebody replied to, by the id under which their platform, or they themselves, know it."""
     row = db.execute(
         f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND role = 'user' AND json_extract(metadata, '$.client_id') = ?"
@@ -55,7 +55,7 @@ def answered_to(db: sqlite3.Connection, session: str, reference: str) -> Message
     return transcript.message(row) if row else None
 
 
-def newest(db: sqlite3.Connection, session: str) -> Message | None:
+def newest(db: Connection, session: str) -> Message | None:
     """The newest message of a session that has words."""
     rows = db.execute(
         f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND role != 'tool' AND {_STANDING} ORDER BY seq DESC", (session,)
@@ -63,7 +63,7 @@ def newest(db: sqlite3.Connection, session: str) -> Message | None:
     return next((row for row in map(transcript.message, rows) if row.text.strip()), None)
 
 
-def take(db: sqlite3.Connection, session: str, effect: Effect, now: float, known: Collection[str] = ()) -> None:
+def take(db: Connection, session: str, effect: Effect, now: float, known: Collection[str] = ()) -> None:
     """Let an effect take place; one that took place already changes nothing. known: secrets of this installation. Raises UsageError where
     the compaction to undo is not the newest any more."""
     match effect.kind:

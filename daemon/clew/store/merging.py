@@ -1,14 +1,14 @@
 """Two people who are one: somebody who was let in by an account that is somebody else's now, by the owner's word or the config's."""
 
-import sqlite3
 from collections.abc import Iterable, Mapping
 
 from clew.store import Person, spending
+from clew.store.connection import Connection
 from clew.store.documents import verbs as documents
 from clew.store.notes import scopes
 
 
-def merge(db: sqlite3.Connection, former: str, person: str) -> None:
+def merge(db: Connection, former: str, person: str) -> None:
     """All that is `former`'s is `person`'s: chats, jobs, accounts, what waits, notes where `person` has none. Yeses for good end."""
     for table in ("chats", "jobs", "inbox", "identities"):
         db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (person, former))
@@ -20,7 +20,7 @@ def merge(db: sqlite3.Connection, former: str, person: str) -> None:
     db.execute("DELETE FROM people WHERE id = ?", (former,))
 
 
-def renamed(db: sqlite3.Connection, people: Mapping[str, Person]) -> list[tuple[str, Person]]:
+def renamed(db: Connection, people: Mapping[str, Person]) -> list[tuple[str, Person]]:
     """(somebody whom the config named, who they are by it now): all their accounts are those of one person who is new in it."""
     found = []
     for (gone,) in db.execute("SELECT id FROM people WHERE origin = 'config'").fetchall():
@@ -33,7 +33,7 @@ def renamed(db: sqlite3.Connection, people: Mapping[str, Person]) -> list[tuple[
     return found
 
 
-def claimed(db: sqlite3.Connection, people: Iterable[Person]) -> list[tuple[str, str]]:
+def claimed(db: Connection, people: Iterable[Person]) -> list[tuple[str, str]]:
     """(who was let in by an account, whose it is by the config), of those who are not the same yet."""
     found = []
     for person in people:

@@ -1,7 +1,6 @@
 """What model calls leave behind: their rows, and the prefixes that providers hold since."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from math import inf
 from typing import Any
@@ -9,12 +8,13 @@ from typing import Any
 from clew.context.tokens import learned
 from clew.messages import Usage
 from clew.store import CacheEntry, ModelCall
+from clew.store.connection import Connection
 from clew.store.damage import readable
 
 _CACHE_COLUMNS = "provider, model, hash, tokens, ttl, expires"
 
 
-def put(db: sqlite3.Connection, call: ModelCall, session: str | None, turn: str | None) -> None:
+def put(db: Connection, call: ModelCall, session: str | None, turn: str | None) -> None:
     usage = call.usage
     db.execute(
         "INSERT INTO model_calls (id, purpose, session, turn, compaction, payer, provider, model, input, output,"
@@ -54,13 +54,13 @@ _CALLS = (
 )
 
 
-def of_session(db: sqlite3.Connection, session: str, limit: int, until: float = inf) -> list[ModelCall]:
+def of_session(db: Connection, session: str, limit: int, until: float = inf) -> list[ModelCall]:
     """The newest calls of a session that had begun by `until` (seconds since the epoch), the newest first."""
     rows = db.execute(f"{_CALLS} AND started <= ? ORDER BY started DESC, rowid DESC LIMIT ?", (session, until, limit))
     return [_call(row) for row in rows]
 
 
-def of_turn(db: sqlite3.Connection, session: str, turn: str, since: float) -> list[ModelCall]:
+def of_turn(db: Connection, session: str, turn: str, since: float) -> list[ModelCall]:
     """The calls of a turn that began at `since` (seconds since the epoch) or later, in order."""
     rows = db.execute(f"{_CALLS} AND started >= ? AND turn = ? ORDER BY started, rowid", (session, since, turn))
     return [_call(row) for row in rows]
@@ -91,27 +91,27 @@ def _call(row: Sequence[Any]) -> ModelCall:
     )
 
 
-def note(db: sqlite3.Connection, session: str, calls: Sequence[ModelCall]) -> None:
+def note(db: Connection, session: str, calls: Sequence[ModelCall]) -> None:
     """Write down calls outside of any turn, unless their session was deleted meanwhile."""
     if db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone():
         for call in calls:
             put(db, call, session, None)
 
 
-def note_some(db: sqlite3.Connection, calls: Sequence[tuple[str, ModelCall]]) -> None:
+def note_some(db: Connection, calls: Sequence[tuple[str, ModelCall]]) -> None:
     """Write down calls outside of any turn, each for a session (empty: for none). Of a session that was deleted meanwhile nobody's."""
     for session, call in calls:
         there = db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone()
         put(db, call, session if there else None, None)
 
 
-def session_at(db: sqlite3.Connection, address: str) -> str:
+def session_at(db: Connection, address: str) -> str:
     """The session that a message at an address would join, empty where there is none yet."""
     row = db.execute("SELECT session FROM chats WHERE address = ?", (address,)).fetchone()
     return (row[0] or "") if row else ""
 
 
-def _learn(db: sqlite3.Connection, call: ModelCall) -> None:
+def _learn(db: Connection, call: ModelCall) -> None:
     """Let a call teach what its model's tokens are to the estimated ones."""
     place = (call.provider, call.model)
     row = db.execute("SELECT ratio FROM token_ratios WHERE provider = ? AND model = ?", place).fetchone()
@@ -120,7 +120,7 @@ def _learn(db: sqlite3.Connection, call: ModelCall) -> None:
         db.execute("INSERT OR REPLACE INTO token_ratios (provider, model, ratio) VALUES (?, ?, ?)", (*place, ratio))
 
 
-def put_cache(db: sqlite3.Connection, entries: Sequence[CacheEntry]) -> None:
+def put_cache(db: Connection, entries: Sequence[CacheEntry]) -> None:
     db.executemany(
         "INSERT INTO cache_entries (provider, model, hash, tokens, ttl, expires) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (provider, model, hash) DO UPDATE SET tokens = excluded.tokens, ttl = excluded.ttl,"
@@ -129,14 +129,14 @@ def put_cache(db: sqlite3.Connection, entries: Sequence[CacheEntry]) -> None:
     )
 
 
-def cache(db: sqlite3.Connection, limit: int) -> list[CacheEntry] | None:
+def cache(db: Connection, limit: int) -> list[CacheEntry] | None:
     """All prefixes that some provider may still hold, None where they are more than `limit`."""
     if db.execute("SELECT count(*) FROM cache_entries").fetchone()[0] > limit:
         return None
     return [CacheEntry(*row) for row in db.execute(f"SELECT {_CACHE_COLUMNS} FROM cache_entries")]
 
 
-def cached(db: sqlite3.Connection, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
+def cached(db: Connection, provider: str, model: str, hashes: Sequence[str], now: float) -> dict[str, CacheEntry]:
     """Which of these prefixes the provider still holds."""
     rows = db.execute(
         f"SELECT {_CACHE_COLUMNS} FROM cache_entries"
@@ -146,7 +146,7 @@ def cached(db: sqlite3.Connection, provider: str, model: str, hashes: Sequence[s
     return {row[2]: CacheEntry(*row) for row in rows}
 
 
-def summary_tokens(db: sqlite3.Connection, since: float) -> int:
+def summary_tokens(db: Connection, since: float) -> int:
     """Tokens that calls of summarisers took since then, read and written."""
     row = db.execute(
         "SELECT coalesce(sum(input + output + cache_read + cache_write), 0) FROM model_calls WHERE purpose = 'summary' AND started >= ?",
@@ -155,5 +155,5 @@ def summary_tokens(db: sqlite3.Connection, since: float) -> int:
     return int(row[0])
 
 
-def expire_cache(db: sqlite3.Connection, now: float) -> None:
+def expire_cache(db: Connection, now: float) -> None:
     db.execute("DELETE FROM cache_entries WHERE expires <= ?", (now,))

@@ -1,13 +1,13 @@
 """Replies on their way out: pending → sending → sent | unknown | dead, one lane per address."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from clew.clock import new_id
 from clew.store import Reply, Settlement
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.transport import Address, Delivery, Part
 
@@ -29,14 +29,14 @@ _DUE = "(next_at <= :now OR tried > :now)"
 """That a row is due. One that was tried later than now was put off by a clock that has gone back since."""
 
 
-def put(db: sqlite3.Connection, reply: Reply, session: str, turn: str, now: float) -> str:
+def put(db: Connection, reply: Reply, session: str, turn: str, now: float) -> str:
     """Store a reply. Returns its id."""
     identifier, number = _insert(db, reply, "sent" if reply.instant else "pending", session, turn, now)
     db.execute("INSERT INTO timeline (address, outbox) VALUES (?, ?)", (str(reply.address), number))
     return identifier
 
 
-def put_last(db: sqlite3.Connection, replies: Sequence[Reply], session: str, turn: str, now: float) -> tuple[str, ...]:
+def put_last(db: Connection, replies: Sequence[Reply], session: str, turn: str, now: float) -> tuple[str, ...]:
     """Store what a turn ends with: its draft becomes the reply at the same address, or is taken away. Returns the ids."""
     if db.execute("SELECT 1 FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone() is None:  # most often
         return tuple(put(db, reply, session, turn, now) for reply in replies)
@@ -45,9 +45,9 @@ def put_last(db: sqlite3.Connection, replies: Sequence[Reply], session: str, tur
     return stored
 
 
-def _insert(db: sqlite3.Connection, reply: Reply, state: str, session: str, turn: str, now: float) -> tuple[str, int]:
+def _insert(db: Connection, reply: Reply, state: str, session: str, turn: str, now: float) -> tuple[str, int]:
     identifier = new_id()
-    number: int = db.execute(  # type: ignore[assignment]  # an insert gives a number
+    number = db.insert(
         "INSERT INTO outbox (id, state, transport, address, session, turn, text, parts, in_reply_to, answers, context,"
         " next_at, created, settled) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -66,11 +66,12 @@ def _insert(db: sqlite3.Connection, reply: Reply, state: str, session: str, turn
             now,
             now if reply.instant else None,
         ),
-    ).lastrowid
+        "number",
+    )
     return identifier, number
 
 
-def put_once(db: sqlite3.Connection, key: str, reply: Reply, now: float, again_after: float) -> bool:
+def put_once(db: Connection, key: str, reply: Reply, now: float, again_after: float) -> bool:
     """Store words unless the ones with this `key` were stored less than `again_after` seconds ago. Returns whether they were."""
     last = db.execute("SELECT value FROM meta WHERE key = ?", (f"said/{key}",)).fetchone()
     if last and now - float(last[0]) < again_after:
@@ -80,7 +81,7 @@ def put_once(db: sqlite3.Connection, key: str, reply: Reply, now: float, again_a
     return True
 
 
-def draft(db: sqlite3.Connection, turn: str, now: float) -> Delivery | None:
+def draft(db: Connection, turn: str, now: float) -> Delivery | None:
     """The row of the reply that a turn is still writing, made before its first preview is shown. None: the turn does not run any more.
 
     `preview_ref` is empty as long as it is not known what the platform made of the first preview. `repeat`: it was there already.
@@ -100,12 +101,12 @@ def draft(db: sqlite3.Connection, turn: str, now: float) -> Delivery | None:
     return _delivery(row)
 
 
-def previewed(db: sqlite3.Connection, delivery: str, ref: str | None) -> None:
+def previewed(db: Connection, delivery: str, ref: str | None) -> None:
     """Note by which message a reply is shown while it is written. None: it is shown by none (any more)."""
     db.execute("UPDATE outbox SET preview_ref = ? WHERE id = ? AND state IN ('draft', 'pending', 'sending')", (ref, delivery))
 
 
-def complete(db: sqlite3.Connection, turn: str, reply: Reply, now: float, *, ends: bool = True) -> str | None:
+def complete(db: Connection, turn: str, reply: Reply, now: float, *, ends: bool = True) -> str | None:
     """Turn the draft of `turn` into `reply`. None: it has none at this address. ends: it is the turn's own, not a question in between."""
     row = db.execute(
         "SELECT id, number FROM outbox WHERE turn = ? AND state = 'draft' AND address = ?", (turn, str(reply.address))
@@ -131,12 +132,12 @@ def complete(db: sqlite3.Connection, turn: str, reply: Reply, now: float, *, end
     return str(row[0])
 
 
-def drop_drafts(db: sqlite3.Connection, turn: str, now: float) -> None:
+def drop_drafts(db: Connection, turn: str, now: float) -> None:
     """What a turn has shown and will not say is taken away from its platform."""
     db.execute("UPDATE outbox SET state = 'pending', next_at = ? WHERE turn = ? AND state = 'draft'", (now, turn))
 
 
-def claim(db: sqlite3.Connection, transport: str, now: float) -> tuple[Delivery | None, float | None]:
+def claim(db: Connection, transport: str, now: float) -> tuple[Delivery | None, float | None]:
     """The oldest delivery that is due and first in its lane, and when the one after it is due."""
     row = db.execute(
         f"UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE number ="
@@ -150,7 +151,7 @@ def claim(db: sqlite3.Connection, transport: str, now: float) -> tuple[Delivery 
     return _delivery(row, asks=asks is not None), next_due(db, transport, now)
 
 
-def next_due(db: sqlite3.Connection, transport: str, now: float) -> float | None:
+def next_due(db: Connection, transport: str, now: float) -> float | None:
     """When the next delivery of `transport` that is first in its lane is due."""
     due = "CASE WHEN tried > :now THEN :now ELSE next_at END"
     sql = f"SELECT min({due}) FROM outbox AS o WHERE transport = :transport AND state = 'pending' AND {_FIRST}"
@@ -158,7 +159,7 @@ def next_due(db: sqlite3.Connection, transport: str, now: float) -> float | None
     return None if row[0] is None else float(row[0])
 
 
-def settle(db: sqlite3.Connection, delivery: Delivery, result: Settlement, now: float) -> float | None:
+def settle(db: Connection, delivery: Delivery, result: Settlement, now: float) -> float | None:
     """Note what came of sending. Returns when the transport's next delivery is due."""
     db.execute(
         "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?, repeated = max(repeated, ?), settled = ?, tried = ?"
@@ -178,12 +179,12 @@ def settle(db: sqlite3.Connection, delivery: Delivery, result: Settlement, now: 
     return next_due(db, delivery.address.transport, now)
 
 
-def advance(db: sqlite3.Connection, delivery: str, parts: int) -> None:
+def advance(db: Connection, delivery: str, parts: int) -> None:
     """Note that the first `parts` parts are with the platform. What may be sent twice from now on is the next one."""
     db.execute("UPDATE outbox SET sent_parts = ?, repeated = 0 WHERE id = ? AND state = 'sending'", (parts, delivery))
 
 
-def recover(db: sqlite3.Connection, idempotent: frozenset[str], now: float) -> int:
+def recover(db: Connection, idempotent: frozenset[str], now: float) -> int:
     """After a crash: what was being sent is sent again where the receiver drops repeats, elsewhere once and marked as a repeat. To edit a
     message to the same words is no repeat. What turns that do not run any more had shown is taken away.
 
@@ -205,7 +206,7 @@ def recover(db: sqlite3.Connection, idempotent: frozenset[str], now: float) -> i
     ).rowcount
 
 
-def again(db: sqlite3.Connection, delivery: str, now: float) -> bool:
+def again(db: Connection, delivery: str, now: float) -> bool:
     """Send a dead or unknown delivery once more. False: there is no such one."""
     return bool(
         db.execute(
@@ -216,7 +217,7 @@ def again(db: sqlite3.Connection, delivery: str, now: float) -> bool:
     )
 
 
-def discard(db: sqlite3.Connection, delivery: str) -> bool:
+def discard(db: Connection, delivery: str) -> bool:
     """Give up a delivery that is not on its way; the words stay in the transcript. False: there is no such one."""
     gone = db.execute("DELETE FROM outbox WHERE id = ? AND state IN ('pending', 'dead', 'unknown')", (delivery,))
     return bool(gone.rowcount)
@@ -226,7 +227,7 @@ _NOT_SENT = ("state IN ('pending', 'sending')", "state IN ('unknown', 'dead')", 
 """Each has an index of its own, which serves only a query that names exactly those states."""
 
 
-def listing(db: sqlite3.Connection, states: tuple[str, ...], limit: int = -1, skip: int = 0) -> list[dict[str, Any]]:
+def listing(db: Connection, states: tuple[str, ...], limit: int = -1, skip: int = 0) -> list[dict[str, Any]]:
     """Deliveries in one of `states`, oldest first, as plain values; at most `limit` where it is not negative, without the first `skip`."""
     open_ = " UNION ALL ".join(f"SELECT number FROM outbox WHERE {each}" for each in _NOT_SENT)
     within = "" if "sent" in states else f" AND number IN ({open_})"
@@ -239,13 +240,13 @@ def listing(db: sqlite3.Connection, states: tuple[str, ...], limit: int = -1, sk
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def counts(db: sqlite3.Connection) -> dict[str, int]:
+def counts(db: Connection) -> dict[str, int]:
     """How many deliveries are in each state but `sent`."""
     found = (db.execute(f"SELECT state, count(*) FROM outbox WHERE {states} GROUP BY state").fetchall() for states in _NOT_SENT)
     return dict(row for rows in found for row in rows)
 
 
-def words(db: sqlite3.Connection, deliveries: Sequence[str]) -> dict[str, str]:
+def words(db: Connection, deliveries: Sequence[str]) -> dict[str, str]:
     """How deliveries begin, by id."""
     rows = db.execute(
         f"SELECT id, substr(text, 1, {BEGINNING}) FROM outbox WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(deliveries),)

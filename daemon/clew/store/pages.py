@@ -1,12 +1,12 @@
 """Sessions, transcripts and compactions a page at a time: what is read is bounded, however much there is."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from clew.errors import NotFound
 from clew.store import Compaction, CompactionRow, Filed, Line, Lines, Listed, SessionRow, compactions, transcript
+from clew.store.connection import Connection
 from clew.store.damage import readable
 
 _FILED = (
@@ -28,7 +28,7 @@ _LISTED = (
 _LINE = ", ".join(f"m.{column}" for column in transcript.COLUMNS.split(", "))
 
 
-def sessions(db: sqlite3.Connection, filed: Filed, limit: int, offset: int) -> tuple[list[Listed], int]:
+def sessions(db: Connection, filed: Filed, limit: int, offset: int) -> tuple[list[Listed], int]:
     """Sessions that have messages, the one spoken in last first, and how many there are in all."""
     escaped = filed.words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     values = (int(filed.runs), filed.transport, filed.transport, filed.words, *([f"%{escaped}%"] * 4))
@@ -37,7 +37,7 @@ def sessions(db: sqlite3.Connection, filed: Filed, limit: int, offset: int) -> t
     return listed(db, [identifier for identifier, _ in rows]), first[0][1] if first else 0
 
 
-def listed(db: sqlite3.Connection, ids: Sequence[str]) -> list[Listed]:
+def listed(db: Connection, ids: Sequence[str]) -> list[Listed]:
     """These sessions, in this order."""
     found = []
     for *row, first, prompt in db.execute(_LISTED, (json.dumps(ids),)).fetchall():
@@ -47,12 +47,12 @@ def listed(db: sqlite3.Connection, ids: Sequence[str]) -> list[Listed]:
     return found
 
 
-def transports(db: sqlite3.Connection) -> list[str]:
+def transports(db: Connection) -> list[str]:
     """Transports of which there are chats."""
     return [name for (name,) in db.execute("SELECT DISTINCT transport FROM chats ORDER BY transport")]
 
 
-def lines(db: sqlite3.Connection, session: str, limit: int, *, before: int | None = None, after: int | None = None) -> Lines:
+def lines(db: Connection, session: str, limit: int, *, before: int | None = None, after: int | None = None) -> Lines:
     """At most `limit` rows of a transcript: the first behind row `after`, else the last in front of row `before`, else the last."""
     forward = after is not None
     edge = after if after is not None else before if before is not None else 2**62
@@ -100,14 +100,14 @@ _ROW = (
 )
 
 
-def compaction_rows(db: sqlite3.Connection, session: str, limit: int, offset: int) -> tuple[list[CompactionRow], int]:
+def compaction_rows(db: Connection, session: str, limit: int, offset: int) -> tuple[list[CompactionRow], int]:
     """A session's compactions, the newest first, and how many there are."""
     total: int = db.execute("SELECT count(*) FROM compactions WHERE session = ?", (session,)).fetchone()[0]
     rows = db.execute(f"{_ROW} ORDER BY number DESC LIMIT ? OFFSET ?", (session, limit, offset)).fetchall()
     return [_compaction_row(row) for row in rows], total
 
 
-def cuts(db: sqlite3.Connection, session: str, first: int, last: int) -> list[CompactionRow]:
+def cuts(db: Connection, session: str, first: int, last: int) -> list[CompactionRow]:
     """Summaries of a session that stand and whose last covered row is one of these, in order."""
     rows = db.execute(
         f"{_ROW} WHERE undone_at IS NULL AND kind = 'summary' AND to_seq BETWEEN ? AND ? ORDER BY number", (session, first, last)
@@ -115,13 +115,13 @@ def cuts(db: sqlite3.Connection, session: str, first: int, last: int) -> list[Co
     return [_compaction_row(row) for row in rows]
 
 
-def made_between(db: sqlite3.Connection, session: str, since: float, until: float | None) -> list[CompactionRow]:
+def made_between(db: Connection, session: str, since: float, until: float | None) -> list[CompactionRow]:
     """Compactions of a session that were made then (seconds since the epoch), in order."""
     rows = db.execute(f"{_ROW} WHERE created BETWEEN ? AND coalesce(?, 9e18) ORDER BY number", (session, since, until)).fetchall()
     return [_compaction_row(row) for row in rows]
 
 
-def number_of(db: sqlite3.Connection, compaction: str) -> int:
+def number_of(db: Connection, compaction: str) -> int:
     """The place of a compaction among those of its session, from 1."""
     row = db.execute(
         "SELECT count(*) FROM compactions AS c JOIN compactions AS this ON this.id = ? AND c.session = this.session"
@@ -136,7 +136,7 @@ def _compaction_row(row: Sequence[Any]) -> CompactionRow:
     return CompactionRow(*(*row[:10], (before, after or 0) if before is not None else None))
 
 
-def compaction(db: sqlite3.Connection, session: str, number: int) -> tuple[Compaction, Compaction | None, int]:
+def compaction(db: Connection, session: str, number: int) -> tuple[Compaction, Compaction | None, int]:
     """A session's compaction with this number, the one that it revises, and that one's number, 0 where there is none. Raises NotFound."""
     rows = db.execute("SELECT id, parent FROM compactions WHERE session = ? ORDER BY rowid", (session,)).fetchall()
     if not 0 < number <= len(rows):

@@ -1,17 +1,16 @@
 """Turns as they were: what each did, and what it was shown, as far as rows that stay tell of it."""
 
-import sqlite3
-
 from clew.errors import NotFound
 from clew.messages import Message
 from clew.store import AskedRow, Past, Sight, ToolRow, TurnRow, compactions, model_calls, pages, transcript
+from clew.store.connection import Connection
 
 MOST_SAID = 500
 """Rows of one turn that are given, the first."""
 DAY = 86_400.0
 
 
-def past(db: sqlite3.Connection, turn: str) -> Past:
+def past(db: Connection, turn: str) -> Past:
     """A turn by its id, with all that it did. Raises NotFound."""
     found = _turn(db, turn)
     return Past(
@@ -36,7 +35,7 @@ def past(db: sqlite3.Connection, turn: str) -> Past:
     )
 
 
-def _turn(db: sqlite3.Connection, turn: str) -> TurnRow:
+def _turn(db: Connection, turn: str) -> TurnRow:
     row = db.execute(
         "SELECT t.id, t.session, c.address, t.kind, t.state, t.started, t.ended, t.error, coalesce(t.first_seq, 0)"
         " FROM turns AS t JOIN chats AS c ON c.id = t.chat WHERE t.id = ?",
@@ -47,7 +46,7 @@ def _turn(db: sqlite3.Connection, turn: str) -> TurnRow:
     return TurnRow(*row)
 
 
-def _said(db: sqlite3.Connection, turn: TurnRow) -> tuple[Message, ...]:
+def _said(db: Connection, turn: TurnRow) -> tuple[Message, ...]:
     found = []
     rows = db.execute(
         f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND seq >= ? AND id NOT IN"
@@ -63,7 +62,7 @@ def _said(db: sqlite3.Connection, turn: TurnRow) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def sight(db: sqlite3.Connection, turn: str, at: float, limit: int) -> Sight:
+def sight(db: Connection, turn: str, at: float, limit: int) -> Sight:
     """What was shown of its session to a turn's model call that began then, the newest `limit` rows of it. Raises NotFound.
 
     at: seconds since the epoch. What was taken back or undone since is there; what was deleted is not.
@@ -86,7 +85,7 @@ def sight(db: sqlite3.Connection, turn: str, at: float, limit: int) -> Sight:
     return Sight(newest, number, tuple(transcript.message(row) for row in rows[::-1]), total)
 
 
-def _base(db: sqlite3.Connection, turn: TurnRow) -> tuple[str, int]:
+def _base(db: Connection, turn: TurnRow) -> tuple[str, int]:
     """(the session whose view a turn goes on from, the last row of that in front of it)."""
     forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run", (turn.session,)).fetchone()
     return (forked[0], forked[1]) if forked else (turn.session, (turn.first_seq or 2**62) - 1)

@@ -1,16 +1,16 @@
 """People, their identities, and requests for access."""
 
-import sqlite3
 from collections.abc import Mapping
 
 from clew.errors import NotFound
 from clew.store import Person
+from clew.store.connection import Connection
 
 SEEN_AGAIN = 3600.0
 """Seconds for which an account that wrote is not noted again."""
 
 
-def find(db: sqlite3.Connection, identity: str) -> tuple[str, str] | None:
+def find(db: Connection, identity: str) -> tuple[str, str] | None:
     """(person, role) behind an identity."""
     row = db.execute(
         "SELECT people.id, people.role FROM identities JOIN people ON people.id = identities.person WHERE identity = ?",
@@ -19,7 +19,7 @@ def find(db: sqlite3.Connection, identity: str) -> tuple[str, str] | None:
     return (row[0], row[1]) if row else None
 
 
-def person_at(db: sqlite3.Connection, identity: str, now: float, *, local: bool) -> str:
+def person_at(db: Connection, identity: str, now: float, *, local: bool) -> str:
     """The person behind an identity. `local`: it is a user of this machine, who is the owner. Raises NotFound."""
     known = find(db, identity)
     if known is not None:
@@ -31,7 +31,7 @@ def person_at(db: sqlite3.Connection, identity: str, now: float, *, local: bool)
     return str(owner[0])
 
 
-def get(db: sqlite3.Connection, person: str | None) -> Person | None:
+def get(db: Connection, person: str | None) -> Person | None:
     row = db.execute("SELECT id, role, timezone FROM people WHERE id = ?", (person,)).fetchone()
     if row is None:
         return None
@@ -39,7 +39,7 @@ def get(db: sqlite3.Connection, person: str | None) -> Person | None:
     return Person(row[0], row[1], row[2], tuple(identity for (identity,) in identities))
 
 
-def add(db: sqlite3.Connection, person: Person, origin: str, now: float) -> None:
+def add(db: Connection, person: Person, origin: str, now: float) -> None:
     """Add somebody, or bring their role, zone and identities up to date. An identity that was another's is theirs now."""
     db.execute(
         "INSERT INTO people (id, role, timezone, origin, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE"
@@ -58,14 +58,14 @@ def add(db: sqlite3.Connection, person: Person, origin: str, now: float) -> None
         )
 
 
-def seen(db: sqlite3.Connection, identity: str, now: float) -> None:
+def seen(db: Connection, identity: str, now: float) -> None:
     """Note that an account wrote."""
     row = db.execute("SELECT seen FROM identities WHERE identity = ?", (identity,)).fetchone()
     if row is not None and (row[0] is None or not 0 <= now - row[0] < SEEN_AGAIN):
         db.execute("UPDATE identities SET seen = ? WHERE identity = ?", (now, identity))
 
 
-def sync(db: sqlite3.Connection, people: Mapping[str, Person], local: Person | None, now: float) -> None:
+def sync(db: Connection, people: Mapping[str, Person], local: Person | None, now: float) -> None:
     """Make config-born people exactly `people`; add `local`, the owner of the machine, where no owner is configured."""
     known = [*people.values(), *([local] if local else [])]
     keep = {person.id for person in known}
@@ -85,12 +85,12 @@ def sync(db: sqlite3.Connection, people: Mapping[str, Person], local: Person | N
     _adopt_chats(db)
 
 
-def gone(db: sqlite3.Connection, people: Mapping[str, Person]) -> list[str]:
+def gone(db: Connection, people: Mapping[str, Person]) -> list[str]:
     """Whom the config named and names no more."""
     return [person for (person,) in db.execute("SELECT id FROM people WHERE origin = 'config'").fetchall() if person not in people]
 
 
-def _hand_over(db: sqlite3.Connection, owner: Person, now: float) -> None:
+def _hand_over(db: Connection, owner: Person, now: float) -> None:
     """Linked accounts, chats and jobs of the owner made up for this machine are the named owner's, as soon as one is named."""
     row = db.execute("SELECT id FROM people WHERE origin = 'local' AND id <> ?", (owner.id,)).fetchone()
     if row is not None:
@@ -100,7 +100,7 @@ def _hand_over(db: sqlite3.Connection, owner: Person, now: float) -> None:
             db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (owner.id, row[0]))
 
 
-def is_another(db: sqlite3.Connection, identity: str, person: str, now: str | None, former: str | None) -> bool:
+def is_another(db: Connection, identity: str, person: str, now: str | None, former: str | None) -> bool:
     """Whether a direct chat was somebody else's, who is `now` there or was before they went. Who takes over after whom is the config's to
     say, where somebody may just have another name."""
     if now is not None or former is None:
@@ -109,7 +109,7 @@ def is_another(db: sqlite3.Connection, identity: str, person: str, now: str | No
     return former != person and by_config is None
 
 
-def set_aside(db: sqlite3.Connection, chat: int, address: str) -> None:
+def set_aside(db: Connection, chat: int, address: str) -> None:
     """Make room at a direct chat's address for whoever has its account now: what was said there stays with whoever said it, at one of
     its own. What was not sent yet is sent to nobody."""
     aside = f"{address}#{chat}"
@@ -120,7 +120,7 @@ def set_aside(db: sqlite3.Connection, chat: int, address: str) -> None:
     db.execute("UPDATE OR IGNORE note_scopes SET scope = 'project:' || ? WHERE scope = 'project:' || ?", (aside, address))
 
 
-def _adopt_chats(db: sqlite3.Connection) -> None:
+def _adopt_chats(db: Connection) -> None:
     """A direct chat belongs to whoever its address is an identity of by the config. Somebody who was let in again has their own again."""
     base = "CASE WHEN instr(address, '/') THEN substr(address, 1, instr(address, '/') - 1) ELSE address END"
     may = "(origin IN ('config', 'local') OR coalesce(former, person) = person)"
@@ -128,13 +128,13 @@ def _adopt_chats(db: sqlite3.Connection) -> None:
     db.execute(f"UPDATE chats SET person = {whose}, former = CASE WHEN {whose} IS NULL THEN former END WHERE direct = 1 AND person IS NULL")
 
 
-def owner_address(db: sqlite3.Connection) -> str | None:
+def owner_address(db: Connection) -> str | None:
     """The direct chat in which an owner was heard last."""
     found = owner_chat(db)
     return found[0] if found else None
 
 
-def owner_chat(db: sqlite3.Connection) -> tuple[str, str] | None:
+def owner_chat(db: Connection) -> tuple[str, str] | None:
     """(address, person): the direct chat in which an owner was heard last, by an account that is still theirs."""
     row = db.execute(
         "SELECT chats.address, chats.person FROM chats JOIN people ON people.id = chats.person"

@@ -1,10 +1,10 @@
 """Proof that a session is whole: each message is in one place, and what a summary stands for is found by search."""
 
-import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 
 from clew.messages import searchable
 from clew.store import Compaction, compactions, transcript
+from clew.store.connection import Connection
 
 NAMED = 5
 """Messages that one line of a report names."""
@@ -12,7 +12,7 @@ WORDS = 8
 """Words of its own by which a message is searched for."""
 
 
-def verify(db: sqlite3.Connection, session: str) -> list[str]:
+def verify(db: Connection, session: str) -> list[str]:
     """What is wrong with a session, in words; empty where promises 6 and 20 hold.
 
     Each message must be in exactly one of window (messages held in the summary included), summary and taken back, the compactions that
@@ -35,7 +35,7 @@ def verify(db: sqlite3.Connection, session: str) -> list[str]:
     return [*problems, *_unfindable(db, session, chain[-1].to_seq if chain else 0)]
 
 
-def _unreadable(db: sqlite3.Connection, session: str) -> list[str]:
+def _unreadable(db: Connection, session: str) -> list[str]:
     return [f"message {row.id} cannot be read, or not all of it" for row in transcript.between(db, session, 0) if row.damaged]
 
 
@@ -53,7 +53,7 @@ def _chain(chain: Sequence[Compaction], length: int) -> Iterator[str]:
         yield "the summary covers messages that are not in the transcript"
 
 
-def _partition(db: sqlite3.Connection, session: str, places: dict[str, int], chain: Sequence[Compaction]) -> Iterator[str]:
+def _partition(db: Connection, session: str, places: dict[str, int], chain: Sequence[Compaction]) -> Iterator[str]:
     view = compactions.view(db, session)
     held = set(view.compaction.held) if view.compaction else set()
     if chain and compactions.begins_branch(db, chain[0]):
@@ -74,7 +74,7 @@ def _partition(db: sqlite3.Connection, session: str, places: dict[str, int], cha
             yield f"{what}: {_named(wrong)}"
 
 
-def _unfindable(db: sqlite3.Connection, session: str, to_seq: int) -> Iterator[str]:
+def _unfindable(db: Connection, session: str, to_seq: int) -> Iterator[str]:
     """Covered messages that have words and are not found by them."""
     lost = []
     rows = db.execute(

@@ -5,10 +5,10 @@ those that are deleted leave both. How far it came is committed with it, so that
 """
 
 import json
-import sqlite3
 from dataclasses import dataclass
 
 from clew.store import transcript
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.store.indexing import Indexer
 
@@ -31,7 +31,7 @@ class Rebuilding:
     total: int
 
 
-def begin(db: sqlite3.Connection, index: Indexer) -> Rebuilding:
+def begin(db: Connection, index: Indexer) -> Rebuilding:
     """Begin a rebuild, unless one is going on."""
     if _state(db, index) is None:
         drop(db)
@@ -41,14 +41,14 @@ def begin(db: sqlite3.Connection, index: Indexer) -> Rebuilding:
     return progress(db) or Rebuilding(0, 0)
 
 
-def progress(db: sqlite3.Connection) -> Rebuilding | None:
+def progress(db: Connection) -> Rebuilding | None:
     """How far the rebuild came that is going on, None where none is."""
     if db.execute("SELECT 1 FROM meta WHERE key = ?", (transcript.REBUILDING,)).fetchone() is None:
         return None
     return Rebuilding(transcript.built_beside(db), _newest(db))
 
 
-def step(db: sqlite3.Connection, index: Indexer) -> Rebuilding | None:
+def step(db: Connection, index: Indexer) -> Rebuilding | None:
     """Index some more messages; where none is left, put the new index in the old one's place. Returns how far it came, None at the end."""
     if progress(db) is None:
         return None
@@ -69,24 +69,24 @@ def step(db: sqlite3.Connection, index: Indexer) -> Rebuilding | None:
     return None
 
 
-def drop(db: sqlite3.Connection) -> None:
+def drop(db: Connection) -> None:
     """Give up what was built, if anything was."""
     db.execute("DELETE FROM meta WHERE key = ?", (transcript.REBUILDING,))
     for name in _SHAPES:
         db.execute(f"DROP TABLE IF EXISTS {transcript.BESIDE}{name}")
 
 
-def _state(db: sqlite3.Connection, index: Indexer) -> int | None:
+def _state(db: Connection, index: Indexer) -> int | None:
     """Up to which message the index was built that these words make; None where there is none."""
     row = db.execute("SELECT value FROM meta WHERE key = ?", (transcript.REBUILDING,)).fetchone()
     current = row is not None and readable(row[0], {"version": ""}).get("version") == index.version(db)
     return transcript.built_beside(db) if current else None
 
 
-def _save(db: sqlite3.Connection, index: Indexer, done: int) -> None:
+def _save(db: Connection, index: Indexer, done: int) -> None:
     state = json.dumps({"version": index.version(db), "done": done})
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (transcript.REBUILDING, state))
 
 
-def _newest(db: sqlite3.Connection) -> int:
+def _newest(db: Connection) -> int:
     return int(db.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()[0])

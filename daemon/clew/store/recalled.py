@@ -1,9 +1,9 @@
 """What recall gave each turn, and why."""
 
 import json
-import sqlite3
 
 from clew.store import Quote, Recalled, RecalledFor, Scope, search, transcript
+from clew.store.connection import Connection
 from clew.store.damage import readable
 
 LATELY = 20
@@ -14,7 +14,7 @@ _ASKED = (
 )
 
 
-def put(db: sqlite3.Connection, turn: str, recalled: Recalled) -> None:
+def put(db: Connection, turn: str, recalled: Recalled) -> None:
     db.execute(
         "INSERT OR REPLACE INTO recalled (turn, message, quoted, score, why, shown) VALUES (?, ?, ?, ?, ?, ?)",
         (
@@ -28,7 +28,7 @@ def put(db: sqlite3.Connection, turn: str, recalled: Recalled) -> None:
     )
 
 
-def of(db: sqlite3.Connection, scope: Scope, session: str, turn: str | None) -> RecalledFor | None:
+def of(db: Connection, scope: Scope, session: str, turn: str | None) -> RecalledFor | None:
     """What a turn of a session was given, as far as `scope` may see it now; None where there is no such turn. turn: None for the newest
     one that answers a message which nobody took back."""
     condition, values = (" AND t.id = ?", [turn]) if turn is not None else ("", [])
@@ -48,7 +48,7 @@ def of(db: sqlite3.Connection, scope: Scope, session: str, turn: str | None) -> 
     return RecalledFor(identifier, "\n".join(message.text for message in said), started, tuple(quotes), hidden)
 
 
-def lately(db: sqlite3.Connection, session: str, after_seq: int) -> frozenset[str]:
+def lately(db: Connection, session: str, after_seq: int) -> frozenset[str]:
     """Ids of the messages that were quoted to those turns of a session whose words are in its window, behind `after_seq`."""
     rows: list[tuple[str]] = db.execute(
         "SELECT quoted FROM recalled WHERE shown = 1 AND turn IN"

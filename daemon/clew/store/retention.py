@@ -1,12 +1,12 @@
 """How long what was said is kept, where the config says so: what is older is forgotten, in slices."""
 
-import sqlite3
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import tzinfo
 
 from clew.config import Sessions
 from clew.store import forgetting, sessions
+from clew.store.connection import Connection
 from clew.store.places import first_place, last_place
 
 ROWS = 200
@@ -62,7 +62,7 @@ def anything(settings: Sessions) -> bool:
     return any(each != "forever" for each in rules)
 
 
-def listing(db: sqlite3.Connection, settings: Sessions, now: float) -> list[Kept]:
+def listing(db: Connection, settings: Sessions, now: float) -> list[Kept]:
     """Each chat with its rule, and what is due."""
     found = []
     for number, address, person in _chats(db):
@@ -78,7 +78,7 @@ def listing(db: sqlite3.Connection, settings: Sessions, now: float) -> list[Kept
     return found
 
 
-def _chats(db: sqlite3.Connection) -> list[tuple[int, str, str | None]]:
+def _chats(db: Connection) -> list[tuple[int, str, str | None]]:
     return db.execute("SELECT id, address, person FROM chats WHERE transport != 'erased' ORDER BY address").fetchall()
 
 
@@ -86,7 +86,7 @@ def _values(chat: int, before: float) -> dict[str, float]:
     return {"chat": chat, "first": first_place(chat), "last": last_place(chat), "before": before}
 
 
-def step(db: sqlite3.Connection, settings: Sessions, zone: tzinfo, known: Collection[str], now: float) -> Gone:
+def step(db: Connection, settings: Sessions, zone: tzinfo, known: Collection[str], now: float) -> Gone:
     """Forget some of what is older than it may be; nothing under a turn that runs. zone: of the dates in summaries."""
     for number, address, person in _chats(db):
         seconds, _ = rule(settings, address, person)
@@ -95,7 +95,7 @@ def step(db: sqlite3.Connection, settings: Sessions, zone: tzinfo, known: Collec
     return Gone()
 
 
-def _step(db: sqlite3.Connection, chat: int, address: str, before: float, zone: tzinfo, known: Collection[str], now: float) -> Gone:
+def _step(db: Connection, chat: int, address: str, before: float, zone: tzinfo, known: Collection[str], now: float) -> Gone:
     rows = db.execute(
         f"SELECT m.session, m.id {_OLD} AND m.session NOT IN ({_RUNS}) ORDER BY p.place LIMIT {ROWS}", _values(chat, before)
     ).fetchall()
@@ -111,7 +111,7 @@ def _step(db: sqlite3.Connection, chat: int, address: str, before: float, zone: 
     return Gone(len(rows), threads)
 
 
-def _leave_rest(db: sqlite3.Connection, chat: int, address: str, before: float) -> None:
+def _leave_rest(db: Connection, chat: int, address: str, before: float) -> None:
     """Commands and what was answered to them, which stand in no transcript."""
     db.execute(
         "UPDATE inbox SET text = '', context = '{}' WHERE chat = ? AND received < ? AND text != '' AND state NOT IN ('new', 'claimed')"
@@ -121,7 +121,7 @@ def _leave_rest(db: sqlite3.Connection, chat: int, address: str, before: float) 
     db.execute("DELETE FROM outbox WHERE address = ? AND created < ? AND state IN ('sent', 'dead', 'unknown')", (address, before))
 
 
-def _leave_threads(db: sqlite3.Connection, chat: int, before: float) -> int:
+def _leave_threads(db: Connection, chat: int, before: float) -> int:
     """Threads of which nothing is left and that no chat goes on with."""
     rows = db.execute(
         f"SELECT s.id FROM sessions AS s WHERE s.chat = ? AND s.created < ? AND s.id NOT IN ({_RUNS})"

@@ -1,13 +1,13 @@
 """Runs of jobs: the session each has, what it comes to, and how its words enter the chat where they are read."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from clew.clock import new_id
 from clew.messages import Text
 from clew.store import Claim, NewMessage, Outcome, Reply, transcript
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.timetable import pause
 
@@ -15,7 +15,7 @@ PROMPT_CHARS = 1000
 """Characters of a run's prompt that stand in its chat."""
 
 
-def waiting(db: sqlite3.Connection) -> tuple[int, int, str] | None:
+def waiting(db: Connection) -> tuple[int, int, str] | None:
     """(inbox row, chat, where it runs) of the oldest run that may begin: one at a time of each job, and in each named session."""
     row: tuple[int, int, str] | None = db.execute(
         "SELECT i.id, i.chat, coalesce(i.runs_in, 'chat') FROM inbox AS i"
@@ -28,7 +28,7 @@ def waiting(db: sqlite3.Connection) -> tuple[int, int, str] | None:
     return row
 
 
-def session_for(db: sqlite3.Connection, chat: int, runs_in: str, now: float) -> str:
+def session_for(db: Connection, chat: int, runs_in: str, now: float) -> str:
     """The session of a run: of its own beside its chat's (`chat`), of its own (`isolated`), or the one of this name."""
     if runs_in == "isolated":
         return _new(db, chat, now, None)
@@ -43,13 +43,13 @@ def session_for(db: sqlite3.Connection, chat: int, runs_in: str, now: float) -> 
     return session
 
 
-def _new(db: sqlite3.Connection, chat: int, now: float, parent: str | None) -> str:
+def _new(db: Connection, chat: int, now: float, parent: str | None) -> str:
     session = new_id()
     db.execute("INSERT INTO sessions (id, chat, run, parent, created) VALUES (?, ?, 1, ?, ?)", (session, chat, parent, now))
     return session
 
 
-def fork(db: sqlite3.Connection, session: str) -> None:
+def fork(db: Connection, session: str) -> None:
     """Let a run that goes on from its chat's session see it as it is now, up to the turn that runs there."""
     db.execute(
         "UPDATE sessions SET fork_seq = min(coalesce((SELECT max(seq) FROM messages WHERE session = sessions.parent), 0),"
@@ -59,7 +59,7 @@ def fork(db: sqlite3.Connection, session: str) -> None:
     )
 
 
-def end(db: sqlite3.Connection, claim: Claim, chat: int, outcome: Outcome, said: Sequence[tuple[str, Reply]], now: float) -> None:
+def end(db: Connection, claim: Claim, chat: int, outcome: Outcome, said: Sequence[tuple[str, Reply]], now: float) -> None:
     """Write down what a run came to, with what it said: (outbox id, reply)."""
     job = claim.items[-1].job
     state = outcome.run or outcome.state
@@ -80,13 +80,13 @@ def end(db: sqlite3.Connection, claim: Claim, chat: int, outcome: Outcome, said:
         _drop_empty(db, claim.session)
 
 
-def failures(db: sqlite3.Connection, job: str | None) -> int:
+def failures(db: Connection, job: str | None) -> int:
     """How often a job has failed in a row."""
     row = db.execute("SELECT failures FROM jobs WHERE name = ?", (job,)).fetchone()
     return int(row[0]) if row else 0
 
 
-def _announce(db: sqlite3.Connection, claim: Claim, chat: int, reply: Reply, now: float) -> None:
+def _announce(db: Connection, claim: Claim, chat: int, reply: Reply, now: float) -> None:
     """Put the words of a run into its chat's lane, so that the chat's next turn knows them."""
     item = claim.items[-1]
     asked = db.execute(
@@ -112,7 +112,7 @@ def _announce(db: sqlite3.Connection, claim: Claim, chat: int, reply: Reply, now
     )
 
 
-def _drop_empty(db: sqlite3.Connection, session: str) -> None:
+def _drop_empty(db: Connection, session: str) -> None:
     """A run that asked no model leaves no session behind, unless it is a named one."""
     db.execute(
         "DELETE FROM sessions WHERE id = ? AND run AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id)"
@@ -121,7 +121,7 @@ def _drop_empty(db: sqlite3.Connection, session: str) -> None:
     )
 
 
-def take_in_notice(db: sqlite3.Connection, session: str, chat: int, notice: int, now: float) -> None:
+def take_in_notice(db: Connection, session: str, chat: int, notice: int, now: float) -> None:
     """Append the prompt and the words of a run to its chat's session."""
     text, person, about = db.execute("SELECT text, coalesce(person, ''), context FROM inbox WHERE id = ?", (notice,)).fetchone()
     known: dict[str, Any] = readable(about, {})
@@ -147,7 +147,7 @@ def take_in_notice(db: sqlite3.Connection, session: str, chat: int, notice: int,
     db.execute("UPDATE inbox SET state = 'answered' WHERE id = ?", (notice,))
 
 
-def behind(db: sqlite3.Connection, ids: Sequence[str]) -> dict[str, list[str]]:
+def behind(db: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
     """Of messages that tell in a chat what runs said, the runs' own: ids by session."""
     found: dict[str, list[str]] = {}
     rows = db.execute(
@@ -160,7 +160,7 @@ def behind(db: sqlite3.Connection, ids: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def history(db: sqlite3.Connection, job: str, limit: int) -> list[dict[str, Any]]:
+def history(db: Connection, job: str, limit: int) -> list[dict[str, Any]]:
     """Runs, the newest first. `delivery` is the state of what the run said, apart from how the run itself ended."""
     rows = db.execute(
         "SELECT instant, outcome, job_runs.turn, job_runs.session, note, at, ended, outbox.state, outbox.reason FROM job_runs"
@@ -171,7 +171,7 @@ def history(db: sqlite3.Connection, job: str, limit: int) -> list[dict[str, Any]
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def last_reply(db: sqlite3.Connection, job: str) -> str:
+def last_reply(db: Connection, job: str) -> str:
     """What the job's newest run that came to something said, empty where there is none."""
     row = db.execute(
         "SELECT session, turn FROM job_runs WHERE job = ? AND outcome IN ('done', 'silent') ORDER BY instant DESC LIMIT 1", (job,)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from clew.context.regions import Hits, regions
 from clew.context.text import SPOKEN_BY, stem
 from clew.messages import blocks_from_json, readable_blocks, searchable
 from clew.store import Ask, Found, Scope, lanes, private
+from clew.store.connection import Connection
 from clew.store.places import CHAT_BITS, first_place, last_place
 
 _NOTHING_IN_VIEW = 2**62
@@ -43,7 +43,7 @@ it is read once for a query, not for each row."""
 _SPEAKER = "coalesce(nullif(m.sender_name, ''), m.sender)"
 
 
-def scope_of_session(db: sqlite3.Connection, session: str, address: str, after_seq: int) -> Scope:
+def scope_of_session(db: Connection, session: str, address: str, after_seq: int) -> Scope:
     """What may reach a prompt of `session` that is answered at `address`: a group sees itself, a person's chats see their person's."""
     chat = db.execute("SELECT id, direct, person FROM chats WHERE address = ?", (address,)).fetchone()
     if chat is None:
@@ -54,12 +54,12 @@ def scope_of_session(db: sqlite3.Connection, session: str, address: str, after_s
     return Scope(chats, session, after_seq, base)
 
 
-def scope_of_person(db: sqlite3.Connection, person: str) -> Scope:
+def scope_of_person(db: Connection, person: str) -> Scope:
     """What `person` may see: their direct chats, and of groups what was written while they were in them."""
     return Scope(_chats_of(db, person))
 
 
-def scope_of_chat(db: sqlite3.Connection, address: str) -> Scope:
+def scope_of_chat(db: Connection, address: str) -> Scope:
     """What may be seen at `address`."""
     return scope_of_session(db, "", address, 0)
 
@@ -68,7 +68,7 @@ def scope_of_operator() -> Scope:
     return Scope(None)
 
 
-def _chats_of(db: sqlite3.Connection, person: str | None, own: int | None = None) -> tuple[tuple[int, float, float], ...]:
+def _chats_of(db: Connection, person: str | None, own: int | None = None) -> tuple[tuple[int, float, float], ...]:
     spans = [(own, -inf, inf)] if own is not None else []
     if person is not None:
         direct = db.execute("SELECT id FROM chats WHERE direct = 1 AND person = ?", (person,))
@@ -82,7 +82,7 @@ def _chats_of(db: sqlite3.Connection, person: str | None, own: int | None = None
     return tuple(spans)
 
 
-def search(db: sqlite3.Connection, scope: Scope, ask: Ask, limit: int, shown: Sequence[str] = ()) -> Found:
+def search(db: Connection, scope: Scope, ask: Ask, limit: int, shown: Sequence[str] = ()) -> Found:
     """What `ask` makes of the index's word counts, asked and ranked: at most `limit` messages, the best first.
 
     Messages of the asking session that are in view are not found, and neither is what somebody took back. `shown`: ids of messages
@@ -106,7 +106,7 @@ def search(db: sqlite3.Connection, scope: Scope, ask: Ask, limit: int, shown: Se
     return Found(query, scored, visible(db, scope, shown))
 
 
-def _hits(db: sqlite3.Connection, scope: Scope, query: Query, counts: Mapping[str, int]) -> tuple[Hits, frozenset[int]]:
+def _hits(db: Connection, scope: Scope, query: Query, counts: Mapping[str, int]) -> tuple[Hits, frozenset[int]]:
     """Where the terms stand, and the numbers of those that the index was not asked for in full."""
     runs = _ranges(scope)
     parts = [[stem(word) for word in term.split(" ")] for term in query.terms] + [[SPOKEN_BY + stem(name)] for name, _ in query.speakers]
@@ -128,7 +128,7 @@ def _hits(db: sqlite3.Connection, scope: Scope, query: Query, counts: Mapping[st
 
 
 def _lanes(
-    db: sqlite3.Connection, scope: Scope, runs: Sequence[tuple[int, int]], parts: Sequence[Sequence[str]], counts: Mapping[str, int]
+    db: Connection, scope: Scope, runs: Sequence[tuple[int, int]], parts: Sequence[Sequence[str]], counts: Mapping[str, int]
 ) -> tuple[Mapping[int, bytes], ...]:
     """The lanes of each of these words and phrases that are so common that most segments should have one of them. Those of a phrase say
     where all of its words stand in one message."""
@@ -166,7 +166,7 @@ def _ranges(scope: Scope) -> list[tuple[int, int]]:
     return runs[::-1]
 
 
-def _places(db: sqlite3.Connection, scope: Scope, ranges: Sequence[tuple[int, int]], expression: str, most: int) -> list[int]:
+def _places(db: Connection, scope: Scope, ranges: Sequence[tuple[int, int]], expression: str, most: int) -> list[int]:
     """Where the index has what an expression asks for in the chats of a scope, the newest places if they are too many."""
     condition, values = "", []
     if scope.chats is not None:
@@ -185,7 +185,7 @@ def _places(db: sqlite3.Connection, scope: Scope, ranges: Sequence[tuple[int, in
     return found
 
 
-def _in_view(db: sqlite3.Connection, scope: Scope) -> list[int]:
+def _in_view(db: Connection, scope: Scope) -> list[int]:
     rows = db.execute(
         "SELECT place FROM messages JOIN places ON message = number WHERE session = ? AND seq > ? ORDER BY seq DESC LIMIT ?",
         (scope.session, scope.after_seq, IN_VIEW),
@@ -205,7 +205,7 @@ def _in_base(scope: Scope) -> tuple[str | None, int, int]:
     return base, scope.after_seq, until
 
 
-def _lines(db: sqlite3.Connection, scope: Scope, runs: Sequence[tuple[int, int]]) -> list[Line]:
+def _lines(db: Connection, scope: Scope, runs: Sequence[tuple[int, int]]) -> list[Line]:
     allowed, values = _allowed(scope)
     rows = db.execute(
         f"SELECT place, m.number, m.session, {_SPEAKER}, m.at, m.seq, length(m.blocks), substr(m.blocks, -4, 1) IN ('?', '？'),"
@@ -217,7 +217,7 @@ def _lines(db: sqlite3.Connection, scope: Scope, runs: Sequence[tuple[int, int]]
     return [Line._make(row) for row in rows]
 
 
-def _texts(db: sqlite3.Connection, ranked: Sequence[Ranked]) -> dict[int, tuple[str, str, str, str]]:
+def _texts(db: Connection, ranked: Sequence[Ranked]) -> dict[int, tuple[str, str, str, str]]:
     """Of each line its message's id, address, role and text, by row."""
     rows = db.execute(
         "SELECT m.number, m.id, c.address, m.role, m.blocks FROM json_each(?) AS wanted CROSS JOIN messages AS m ON m.number = wanted.value"
@@ -273,7 +273,7 @@ def _text(blocks: str) -> str:
         return searchable(readable_blocks(blocks))
 
 
-def visible(db: sqlite3.Connection, scope: Scope, ids: Sequence[str]) -> frozenset[str]:
+def visible(db: Connection, scope: Scope, ids: Sequence[str]) -> frozenset[str]:
     """Which of these messages may (still) be seen and are not in view."""
     if scope.chats == () or not ids:
         return frozenset()
@@ -284,7 +284,7 @@ def visible(db: sqlite3.Connection, scope: Scope, ids: Sequence[str]) -> frozens
     return frozenset(identifier for (identifier,) in rows)
 
 
-def around(db: sqlite3.Connection, scope: Scope, message: str, before: int, after: int) -> list[Candidate]:
+def around(db: Connection, scope: Scope, message: str, before: int, after: int) -> list[Candidate]:
     """A message that may be seen, with what stands around it in its session; empty where it may not or is not.
 
     message: its id or, in the session that asks, `#` and its position, as a summary names it.
@@ -313,13 +313,13 @@ def around(db: sqlite3.Connection, scope: Scope, message: str, before: int, afte
     ]
 
 
-def _frequency(db: sqlite3.Connection, term: str) -> int:
+def _frequency(db: Connection, term: str) -> int:
     """In how many messages a term occurs."""
     row = db.execute("SELECT messages FROM document_frequency WHERE term = ?", (term,)).fetchone()
     return row[0] if row else 0
 
 
-def _total(db: sqlite3.Connection) -> int:
+def _total(db: Connection) -> int:
     """Messages in the store, near enough: the newest row's number."""
     row = db.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()
     return int(row[0])

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from clew.context.consent import QUESTION_CODE
 from clew.errors import NotFound, UsageError
 from clew.messages import blocks_to_json, readable_blocks
 from clew.store import Said, Sent, SessionRow, accept, branches, cleaning, compactions, forgetting, spending, transcript, turns
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.store.imports import FORMAT
 from clew.transport import Inbound
@@ -23,7 +23,7 @@ LISTING = (
 )
 
 
-def listing(db: sqlite3.Connection, address: str | None = None, limit: int = 1000) -> list[SessionRow]:
+def listing(db: Connection, address: str | None = None, limit: int = 1000) -> list[SessionRow]:
     """Sessions but those of jobs' runs, the one used last first; of one chat where `address` is given."""
     rows = db.execute(
         f"{LISTING} WHERE NOT s.run AND (? IS NULL OR c.address = ?) ORDER BY updated DESC, s.created DESC LIMIT ?",
@@ -32,12 +32,12 @@ def listing(db: sqlite3.Connection, address: str | None = None, limit: int = 100
     return [SessionRow(*row) for row in rows]
 
 
-def find(db: sqlite3.Connection, prefix: str) -> SessionRow:
+def find(db: Connection, prefix: str) -> SessionRow:
     """The session whose id is `prefix` or begins with it alone. Raises NotFound, or UsageError where several do."""
     return only(matching(db, prefix), prefix, hint="`clew session list` shows those that are.")
 
 
-def matching(db: sqlite3.Connection, prefix: str, condition: str = "", values: Sequence[Any] = ()) -> list[SessionRow]:
+def matching(db: Connection, prefix: str, condition: str = "", values: Sequence[Any] = ()) -> list[SessionRow]:
     """A few sessions whose ids begin with `prefix`, in their order."""
     if not (prefix and prefix.isascii()):
         return []
@@ -56,7 +56,7 @@ def only(found: Sequence[SessionRow], prefix: str, hint: str) -> SessionRow:
     return found[0]
 
 
-def listing_for(db: sqlite3.Connection, address: str, limit: int) -> list[SessionRow]:
+def listing_for(db: Connection, address: str, limit: int) -> list[SessionRow]:
     """The threads that may be gone on with at an address, the one used last first: its own and, in somebody's direct chat, those of their
     other direct chats."""
     rows = db.execute(f"{LISTING} WHERE NOT s.run AND {_MAY} ORDER BY updated DESC, s.created DESC LIMIT ?", (address, address, limit))
@@ -70,29 +70,29 @@ _MAY = (
 """That a thread of the chat `c` may be gone on with at an address, which is given twice."""
 
 
-def find_for(db: sqlite3.Connection, address: str, prefix: str) -> SessionRow:
+def find_for(db: Connection, address: str, prefix: str) -> SessionRow:
     """The thread that may be gone on with at `address` and whose id begins with `prefix` alone. Raises NotFound or UsageError."""
     found = matching(db, prefix, f"AND NOT s.run AND {_MAY}", (address, address))
     return only(found, prefix, hint="/sessions lists those that you can go on with here.")
 
 
-def current(db: sqlite3.Connection, address: str) -> str | None:
+def current(db: Connection, address: str) -> str | None:
     """The session that the next message at `address` joins."""
     row = db.execute("SELECT session FROM chats WHERE address = ?", (address,)).fetchone()
     return row[0] if row else None
 
 
-def open_chat(db: sqlite3.Connection, item: Inbound, person: str, now: float, title: str) -> str:
+def open_chat(db: Connection, item: Inbound, person: str, now: float, title: str) -> str:
     """Make a session at the address of `item` and let its next message join it."""
     return turns.new_session(db, accept.chat_for(db, item, person, now), now, title)
 
 
-def join_chat(db: sqlite3.Connection, item: Inbound, person: str, session: str, now: float) -> None:
+def join_chat(db: Connection, item: Inbound, person: str, session: str, now: float) -> None:
     """Let the next message at the address of `item` join `session`; the session's own chat keeps it too."""
     db.execute("UPDATE chats SET session = ? WHERE id = ?", (session, accept.chat_for(db, item, person, now)))
 
 
-def export(db: sqlite3.Connection, session: str) -> dict[str, Any]:
+def export(db: Connection, session: str) -> dict[str, Any]:
     """Everything of a session as plain values; `imports` gives an equal one back."""
     row = find(db, session)
     front = branches.in_front(db, row.id)
@@ -113,7 +113,7 @@ def _with_front(front: Sequence[tuple[Any, ...]], exported: dict[str, Any]) -> d
     return exported | {"messages": [*messages, *exported["messages"]], "compactions": compactions_told, "pins": pins}
 
 
-def _export(db: sqlite3.Connection, row: SessionRow, first: int) -> dict[str, Any]:
+def _export(db: Connection, row: SessionRow, first: int) -> dict[str, Any]:
     """All of a session's own, numbered behind row `first`."""
     messages = db.execute(
         "SELECT m.id, seq - ?, role, blocks, sender, sender_name, turn, metadata, at, c.address FROM messages AS m"
@@ -155,17 +155,17 @@ def _readable(blocks: str) -> Any:
     return json.loads(blocks_to_json(readable_blocks(blocks)))
 
 
-def _table_row(db: sqlite3.Connection, table: str, identifier: str) -> dict[str, Any]:
+def _table_row(db: Connection, table: str, identifier: str) -> dict[str, Any]:
     return _rows(db, f"SELECT * FROM {table} WHERE id = ?", identifier)[0]
 
 
-def _rows(db: sqlite3.Connection, sql: str, *values: Any) -> list[dict[str, Any]]:
+def _rows(db: Connection, sql: str, *values: Any) -> list[dict[str, Any]]:
     found = db.execute(sql, values)
     names = [column[0] for column in found.description]
     return [dict(zip(names, row, strict=True)) for row in found]
 
 
-def delete(db: sqlite3.Connection, session: str) -> int:
+def delete(db: Connection, session: str) -> int:
     """Delete a session with all that hangs on it. Returns the number of messages. Raises UsageError while a turn of it runs."""
     running = db.execute("SELECT 1 FROM turns WHERE session = ? AND state IN ('running', 'waiting')", (session,)).fetchone()
     if running:
@@ -189,7 +189,7 @@ def delete(db: sqlite3.Connection, session: str) -> int:
     return gone
 
 
-def history(db: sqlite3.Connection, address: str, after: int, limit: int, *, newest: bool = True) -> list[Said]:
+def history(db: Connection, address: str, after: int, limit: int, *, newest: bool = True) -> list[Said]:
     """What was said at `address` behind place `after` of its timeline, oldest first: the `newest` or else the first `limit` of it."""
     rows = db.execute(
         "SELECT t.seq, coalesce(o.id, i.client_id), CASE WHEN o.id IS NULL THEN 'user' ELSE 'assistant' END, coalesce(o.text, i.text),"
@@ -230,13 +230,13 @@ TOLD = 200
 """Repairs of one session that are remembered as told, the newest."""
 
 
-def untold(db: sqlite3.Connection, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
+def untold(db: Connection, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
     """Which of these repairs of a session's view were not told yet."""
     told = _told(db, session)
     return tuple(repair for repair in repairs if repair not in told)
 
 
-def tell(db: sqlite3.Connection, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
+def tell(db: Connection, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
     """Note these repairs as told. Returns those that were not."""
     new = untold(db, session, repairs)
     known = json.dumps([*_told(db, session), *new][-TOLD:], ensure_ascii=False)
@@ -244,6 +244,6 @@ def tell(db: sqlite3.Connection, session: str, repairs: Sequence[str]) -> tuple[
     return new
 
 
-def _told(db: sqlite3.Connection, session: str) -> list[str]:
+def _told(db: Connection, session: str) -> list[str]:
     row = db.execute("SELECT value FROM meta WHERE key = ?", (f"repaired/{session}",)).fetchone()
     return readable(row[0], []) if row else []

@@ -4,11 +4,11 @@ The sums grow from the rows of `model_calls`, in their order: `roll` takes in th
 background, many at a time; with budgets, in the transaction that asks them.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from clew.allowances import EVERY, MICROS, Amount, Limit, Payer, Standing, applying, period, refusing, resets_at
+from clew.store.connection import Connection
 from clew.store.records.spending import Reserved, SpendingKind, Sums, Wanted
 
 Key = tuple[str, str, str]
@@ -39,11 +39,11 @@ _CALLS = (
 )
 
 
-def keep_zone(db: sqlite3.Connection, zone: str) -> None:
+def keep_zone(db: Connection, zone: str) -> None:
     db.execute("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (HOUSE_ZONE, zone))
 
 
-def house_zone(db: sqlite3.Connection) -> str:
+def house_zone(db: Connection) -> str:
     row = db.execute("SELECT value FROM meta WHERE key = ?", (HOUSE_ZONE,)).fetchone()
     return str(row[0]) if row else "UTC"
 
@@ -51,13 +51,13 @@ def house_zone(db: sqlite3.Connection) -> str:
 # Sums ------------------------------------------------------------------------------------------------------------
 
 
-def waiting(db: sqlite3.Connection) -> int:
+def waiting(db: Connection) -> int:
     """About how many calls are not in the sums yet."""
     row = db.execute("SELECT coalesce((SELECT max(rowid) FROM model_calls), 0) - upto FROM spending_mark").fetchone()
     return int(row[0])
 
 
-def roll(db: sqlite3.Connection, most: int | None = None) -> None:
+def roll(db: Connection, most: int | None = None) -> None:
     """Take calls into the sums that are not in them yet: all, or about `most`."""
     zone = house_zone(db)
     while True:
@@ -72,16 +72,16 @@ def roll(db: sqlite3.Connection, most: int | None = None) -> None:
             return
 
 
-def skip(db: sqlite3.Connection) -> None:
+def skip(db: Connection) -> None:
     """What stands in `model_calls` now is in the sums, or is not to be: it was imported, or the newest of it was deleted."""
     db.execute("UPDATE spending_mark SET upto = coalesce((SELECT max(rowid) FROM model_calls), 0)")
 
 
-def _mark(db: sqlite3.Connection) -> int:
+def _mark(db: Connection) -> int:
     return int(db.execute("SELECT upto FROM spending_mark").fetchone()[0])
 
 
-def _summed(db: sqlite3.Connection, upto: int, most: int, zone: str) -> tuple[dict[Key, Sums], int, int]:
+def _summed(db: Connection, upto: int, most: int, zone: str) -> tuple[dict[Key, Sums], int, int]:
     """(sums of the calls behind `upto`, the last of them, how many they are)."""
     sums: dict[Key, Sums] = {}
     last, count = upto, 0
@@ -104,11 +104,11 @@ def _summed(db: sqlite3.Connection, upto: int, most: int, zone: str) -> tuple[di
     return sums, last, count
 
 
-def _add(db: sqlite3.Connection, key: Key, sums: Sums) -> None:
+def _add(db: Connection, key: Key, sums: Sums) -> None:
     db.execute(_GROW, (*key, *sums.figures))
 
 
-def hand_over(db: sqlite3.Connection, former: str, person: str) -> None:
+def hand_over(db: Connection, former: str, person: str) -> None:
     """Let what somebody spent be on another's account: the two are one."""
     roll(db)
     rows = db.execute(f"SELECT period, {_SUMS} FROM spending WHERE kind = 'person' AND subject = ?", (former,)).fetchall()
@@ -118,23 +118,23 @@ def hand_over(db: sqlite3.Connection, former: str, person: str) -> None:
     db.execute("UPDATE reservations SET person = ? WHERE person = ?", (person, former))
 
 
-def tail(db: sqlite3.Connection) -> dict[Key, Sums]:
+def tail(db: Connection) -> dict[Key, Sums]:
     """The sums of the calls that are not in the table yet."""
     return _summed(db, _mark(db), -1, house_zone(db))[0]
 
 
-def sums(db: sqlite3.Connection, keys: Sequence[Key]) -> dict[Key, Sums]:
+def sums(db: Connection, keys: Sequence[Key]) -> dict[Key, Sums]:
     """What was spent under each of these keys."""
     fresh = tail(db)
     return {key: _stored(db, key) + fresh.get(key, Sums()) for key in keys}
 
 
-def _stored(db: sqlite3.Connection, key: Key) -> Sums:
+def _stored(db: Connection, key: Key) -> Sums:
     row = db.execute(f"SELECT {_SUMS} FROM spending WHERE kind = ? AND subject = ? AND period = ?", key).fetchone()
     return Sums(*row) if row else Sums()
 
 
-def periods(db: sqlite3.Connection, kind: SpendingKind, subject: str, first: str, last: str) -> dict[str, Sums]:
+def periods(db: Connection, kind: SpendingKind, subject: str, first: str, last: str) -> dict[str, Sums]:
     """What was spent in each period from `first` to `last`, both of one length, in their order; those without a call are left out."""
     rows = db.execute(
         f"SELECT period, {_SUMS} FROM spending WHERE kind = ? AND subject = ? AND period BETWEEN ? AND ? AND length(period) = ?",
@@ -147,7 +147,7 @@ def periods(db: sqlite3.Connection, kind: SpendingKind, subject: str, first: str
     return dict(sorted(found.items()))
 
 
-def subjects(db: sqlite3.Connection, kind: SpendingKind, when: str) -> dict[str, Sums]:
+def subjects(db: Connection, kind: SpendingKind, when: str) -> dict[str, Sums]:
     """Who or what spent something in a period, the most first."""
     found = {
         row[0]: Sums(*row[1:]) for row in db.execute(f"SELECT subject, {_SUMS} FROM spending WHERE kind = ? AND period = ?", (kind, when))
@@ -158,7 +158,7 @@ def subjects(db: sqlite3.Connection, kind: SpendingKind, when: str) -> dict[str,
     return dict(sorted(found.items(), key=lambda each: (-each[1].micros, -each[1].tokens, each[0])))
 
 
-def of_session(db: sqlite3.Connection, session: str) -> Sums:
+def of_session(db: Connection, session: str) -> Sums:
     """All that a session's calls took."""
     tokens = "input + output + cache_read + cache_write"
     replied = "purpose = 'reply' AND error = ''"
@@ -175,7 +175,7 @@ def of_session(db: sqlite3.Connection, session: str) -> Sums:
 # Budgets ---------------------------------------------------------------------------------------------------------
 
 
-def reserve(db: sqlite3.Connection, wanted: Wanted, limits: Sequence[Limit]) -> Reserved:
+def reserve(db: Connection, wanted: Wanted, limits: Sequence[Limit]) -> Reserved:
     """Reserve what a call may come to, if it fits every limit that binds it."""
     roll(db)
     db.execute(
@@ -197,29 +197,29 @@ def reserve(db: sqlite3.Connection, wanted: Wanted, limits: Sequence[Limit]) -> 
     return Reserved(payer, found, refused)
 
 
-def look(db: sqlite3.Connection, session: str, payer: str, limits: Sequence[Limit], now: float) -> Reserved:
+def look(db: Connection, session: str, payer: str, limits: Sequence[Limit], now: float) -> Reserved:
     """How the limits stand that bind calls of a session; nothing is reserved."""
     found = whose(db, session, payer)
     return Reserved(found, standings(db, found, limits, now), None)
 
 
-def look_at(db: sqlite3.Connection, person: str, chat: str, limits: Sequence[Limit], now: float) -> Reserved:
+def look_at(db: Connection, person: str, chat: str, limits: Sequence[Limit], now: float) -> Reserved:
     """The same for calls that somebody (empty: whose chat it is) has made at an address."""
     row = db.execute("SELECT address, direct, person FROM chats WHERE address = ?", (chat,)).fetchone()
     found = _payer(db, row or (chat, 0, None), person)
     return Reserved(found, standings(db, found, limits, now), None)
 
 
-def sweep(db: sqlite3.Connection, now: float) -> None:
+def sweep(db: Connection, now: float) -> None:
     """Forget what was said of periods that are long over."""
     db.execute(f"DELETE FROM meta WHERE {_OLD}", (now - REMEMBERED,))
 
 
-def sweepable(db: sqlite3.Connection, now: float) -> bool:
+def sweepable(db: Connection, now: float) -> bool:
     return db.execute(f"SELECT 1 FROM meta WHERE {_OLD} LIMIT 1", (now - REMEMBERED,)).fetchone() is not None
 
 
-def whose(db: sqlite3.Connection, session: str, payer: str) -> Payer:
+def whose(db: Connection, session: str, payer: str) -> Payer:
     """On whose account calls of a session are made."""
     row = db.execute(
         "SELECT address, direct, chats.person FROM sessions JOIN chats ON chats.id = sessions.chat WHERE sessions.id = ?", (session,)
@@ -227,7 +227,7 @@ def whose(db: sqlite3.Connection, session: str, payer: str) -> Payer:
     return _payer(db, row or ("", 0, None), payer)
 
 
-def _payer(db: sqlite3.Connection, chat: tuple[str, int, str | None], named: str) -> Payer:
+def _payer(db: Connection, chat: tuple[str, int, str | None], named: str) -> Payer:
     address, direct, owner = chat
     house = house_zone(db)
     person = named or (owner if direct and owner else "")
@@ -236,7 +236,7 @@ def _payer(db: sqlite3.Connection, chat: tuple[str, int, str | None], named: str
     return Payer(person, role, address, zone or house, (theirs[0] if theirs else None) or house, house, bool(direct))
 
 
-def standings(db: sqlite3.Connection, payer: Payer, limits: Sequence[Limit], now: float, *, rolled: bool = False) -> list[Standing]:
+def standings(db: Connection, payer: Payer, limits: Sequence[Limit], now: float, *, rolled: bool = False) -> list[Standing]:
     """How the limits stand that bind a payer. rolled: all calls are in the sums."""
     bound = [(limit, subject, limit.zone(payer)) for limit, subject in applying(limits, payer)]
     keys = [(limit.per, subject, period(now, zone, limit.every)) for limit, subject, zone in bound]
@@ -260,7 +260,7 @@ def _closed(limit: Limit, subject: str, when: str) -> str:
     return f"said/budget/closed/{limit.name}/{limit.most}/{subject}/{when}"
 
 
-def _reserved(db: sqlite3.Connection, limit: Limit, subject: str, now: float) -> Amount:
+def _reserved(db: Connection, limit: Limit, subject: str, now: float) -> Amount:
     """What calls may come to that are being made. One whose row is there is among what was spent."""
     row: tuple[Any, ...] = db.execute(
         "SELECT coalesce(sum(tokens), 0), coalesce(sum(micros), 0) FROM reservations"

@@ -1,7 +1,6 @@
 """The append-only transcript and its index."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from clew.context.spans import written_on
 from clew.context.text import SPOKEN_BY, tokens
 from clew.messages import Message, Role, blocks_from_json, blocks_to_json, readable_blocks, searchable
 from clew.store import NewMessage, Seen, lanes
+from clew.store.connection import Connection
 from clew.store.places import CHAT_BITS, first_place, last_place
 
 BESIDE = "new_"
@@ -46,20 +46,20 @@ def _message(identifier: str, seq: int, role: Role, blocks: str, at: float, send
 _remembered = lru_cache(maxsize=REMEMBERED)(_message)
 
 
-def append(db: sqlite3.Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]) -> tuple[Message, ...]:
+def append(db: Connection, session: str, chat: int, turn: str, new: Iterable[NewMessage]) -> tuple[Message, ...]:
     """Append messages and index them."""
     first = "coalesce((SELECT fork_seq FROM sessions WHERE id = ?), 0)"  # where a run goes on from its chat's session
     last: int = db.execute(f"SELECT coalesce(max(seq), {first}) FROM messages WHERE session = ?", (session, session)).fetchone()[0]
     return tuple(_append(db, session, chat, turn, seq, each) for seq, each in enumerate(new, last + 1))
 
 
-def _append(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int, new: NewMessage) -> Message:
+def _append(db: Connection, session: str, chat: int, turn: str, seq: int, new: NewMessage) -> Message:
     return restore(db, session, chat, turn, seq, new_id(), new)
 
 
-def restore(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int, identifier: str, new: NewMessage) -> Message:
+def restore(db: Connection, session: str, chat: int, turn: str, seq: int, identifier: str, new: NewMessage) -> Message:
     """Put a message with this id at this place, and index it."""
-    number: int = db.execute(  # type: ignore[assignment]  # an insert gives a number
+    number = db.insert(
         "INSERT INTO messages (id, session, seq, chat, role, blocks, sender, sender_name, turn, metadata, at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -75,31 +75,31 @@ def restore(db: sqlite3.Connection, session: str, chat: int, turn: str, seq: int
             json.dumps(dict(new.metadata), ensure_ascii=False),
             new.at,
         ),
-    ).lastrowid
+        "number",
+    )
     found = Message(identifier, seq, new.role, new.blocks, new.at, new.sender, new.sender_name, turn)
     _index(db, number, chat, found)
     return found
 
 
-def _index(db: sqlite3.Connection, number: int, chat: int, found: Message, into: str = "") -> None:
+def _index(db: Connection, number: int, chat: int, found: Message, into: str = "") -> None:
     first, last = first_place(chat), last_place(chat)
     newest = f"SELECT max(place) FROM {into}places WHERE place BETWEEN ? AND ?"
-    place = db.execute(
-        f"INSERT INTO {into}places (place, message) VALUES (coalesce(({newest}), ?) + 1, ?)", (first, last, first, number)
-    ).lastrowid
+    sql = f"INSERT INTO {into}places (place, message) VALUES (coalesce(({newest}), ?) + 1, ?)"
+    place = db.insert(sql, (first, last, first, number), "place")
     columns = _columns(db, found)
     db.execute(f"INSERT INTO {into}messages_fts (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place, *columns))
     _count(db, columns, 1, into)
 
 
-def _unindex(db: sqlite3.Connection, number: int, found: Message, into: str = "") -> None:
+def _unindex(db: Connection, number: int, found: Message, into: str = "") -> None:
     place = db.execute(f"DELETE FROM {into}places WHERE message = ? RETURNING place", (number,)).fetchone()[0]
     columns, name = _columns(db, found), f"{into}messages_fts"
     db.execute(f"INSERT INTO {name} ({name}, rowid, text, day, speaker) VALUES ('delete', ?, ?, ?, ?)", (place, *columns))
     _count(db, columns, -1, into)
 
 
-def _columns(db: sqlite3.Connection, found: Message) -> tuple[str, str, str]:
+def _columns(db: Connection, found: Message) -> tuple[str, str, str]:
     """What the index holds of a message: its text, its day, its speaker."""
     speaker = (found.sender_name or found.sender)[:LONGEST_NAME]
     return index_text(db, searchable(found.blocks)), day_words(found.at), index_text(db, speaker) if speaker else ""
@@ -111,7 +111,7 @@ def _words(columns: tuple[str, str, str]) -> set[str]:
     return {*tokens(text), *(SPOKEN_BY + word for word in tokens(speaker))}
 
 
-def _count(db: sqlite3.Connection, columns: tuple[str, str, str], step: int, into: str) -> None:
+def _count(db: Connection, columns: tuple[str, str, str], step: int, into: str) -> None:
     if not (words := _words(columns)):
         return
     db.execute(
@@ -129,12 +129,12 @@ def day_words(at: float) -> str:
         return ""
 
 
-def index_text(db: sqlite3.Connection, text: str) -> str:
+def index_text(db: Connection, text: str) -> str:
     """What the index holds of a text; the connection brings the function, see `indexing`."""
     return str(db.execute("SELECT index_text(?)", (text,)).fetchone()[0])
 
 
-def forget(db: sqlite3.Connection, session: str, newest: int = -1) -> int:
+def forget(db: Connection, session: str, newest: int = -1) -> int:
     """Take a session's messages out of the index and delete them: all, or so many of the newest. Returns their number."""
     rows = db.execute(f"SELECT number, {COLUMNS} FROM messages WHERE session = ? ORDER BY seq DESC LIMIT ?", (session, newest)).fetchall()
     built = built_beside(db)
@@ -156,7 +156,7 @@ def forget(db: sqlite3.Connection, session: str, newest: int = -1) -> int:
     return len(rows)
 
 
-def blank(db: sqlite3.Connection, ids: Iterable[str], *, nameless: bool = False) -> int:
+def blank(db: Connection, ids: Iterable[str], *, nameless: bool = False) -> int:
     """Take the words of messages that were forgotten out of their rows and of the index, for good. nameless: who said them too. Returns
     how many there were."""
     rows = db.execute(
@@ -178,7 +178,7 @@ def blank(db: sqlite3.Connection, ids: Iterable[str], *, nameless: bool = False)
     return len(rows)
 
 
-def _reindex(db: sqlite3.Connection, number: int, before: Message, after: Message, into: str) -> None:
+def _reindex(db: Connection, number: int, before: Message, after: Message, into: str) -> None:
     """Let a message have other words in the index, in the same place."""
     place = db.execute(f"SELECT place FROM {into}places WHERE message = ?", (number,)).fetchone()[0]
     name, old, new = f"{into}messages_fts", _columns(db, before), _columns(db, after)
@@ -188,13 +188,13 @@ def _reindex(db: sqlite3.Connection, number: int, before: Message, after: Messag
     _count(db, new, 1, into)
 
 
-def built_beside(db: sqlite3.Connection) -> int:
+def built_beside(db: Connection) -> int:
     """Up to which message the index was built anew beside the one that answers, 0 where it is not."""
     row = db.execute("SELECT value ->> '$.done' FROM meta WHERE key = ? AND json_valid(value)", (REBUILDING,)).fetchone()
     return int(row[0] or 0) if row else 0
 
 
-def index_some(db: sqlite3.Connection, after: int, messages: int, characters: int, into: str) -> int | None:
+def index_some(db: Connection, after: int, messages: int, characters: int, into: str) -> int | None:
     """Index the messages behind number `after` into tables whose names begin with `into`: so many of them, or as many as have so many
     characters. Returns the last one's number, None where there was none."""
     last, left = None, characters
@@ -208,7 +208,7 @@ def index_some(db: sqlite3.Connection, after: int, messages: int, characters: in
     return last
 
 
-def rebuild(db: sqlite3.Connection) -> int:
+def rebuild(db: Connection) -> int:
     """Build the index anew from the transcript. Returns the number of messages."""
     db.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
     db.execute("DELETE FROM document_frequency")
@@ -222,7 +222,7 @@ def rebuild(db: sqlite3.Connection) -> int:
     return rows
 
 
-def index_into(db: sqlite3.Connection, table: str) -> Iterator[tuple[int, set[str]]]:
+def index_into(db: Connection, table: str) -> Iterator[tuple[int, set[str]]]:
     """Index the whole transcript into another table of the same shape, as far as it has places. Gives the words at each place."""
     for place, _, found in _placed(db, 0, 2**63 - 1):
         columns = _columns(db, found)
@@ -230,12 +230,12 @@ def index_into(db: sqlite3.Connection, table: str) -> Iterator[tuple[int, set[st
         yield place, _words(columns)
 
 
-def words_at(db: sqlite3.Connection, first: int, last: int) -> list[tuple[int, int, str, set[str]]]:
+def words_at(db: Connection, first: int, last: int) -> list[tuple[int, int, str, set[str]]]:
     """(place, number, id, words) of the messages at these places, in order."""
     return [(place, number, found.id, _words(_columns(db, found))) for place, number, found in _placed(db, first, last)]
 
 
-def _placed(db: sqlite3.Connection, first: int, last: int) -> Iterator[tuple[int, int, Message]]:
+def _placed(db: Connection, first: int, last: int) -> Iterator[tuple[int, int, Message]]:
     columns = ", ".join(f"m.{column}" for column in COLUMNS.split(", "))
     rows = db.execute(
         f"SELECT place, number, {columns} FROM places CROSS JOIN messages AS m ON m.number = message WHERE place BETWEEN ? AND ?"
@@ -245,7 +245,7 @@ def _placed(db: sqlite3.Connection, first: int, last: int) -> Iterator[tuple[int
     return ((place, number, message(row)) for place, number, *row in rows)
 
 
-def misplaced(db: sqlite3.Connection) -> list[str]:
+def misplaced(db: Connection) -> list[str]:
     """Ids of messages that have no place in the index, or none in their own chat in the order of their rows; at most a few."""
     rows = db.execute(
         f"SELECT id FROM (SELECT m.id, m.chat, p.place, m.number, max(m.number) OVER (PARTITION BY m.chat ORDER BY p.place) AS newest"
@@ -255,7 +255,7 @@ def misplaced(db: sqlite3.Connection) -> list[str]:
     return [identifier for (identifier,) in rows]
 
 
-def between(db: sqlite3.Connection, session: str, after: int, until: int | None = None) -> tuple[Message, ...]:
+def between(db: Connection, session: str, after: int, until: int | None = None) -> tuple[Message, ...]:
     """Messages with after < seq <= until that nobody took back, those that still stand in a prompt apart."""
     rows = db.execute(
         f"SELECT {COLUMNS} FROM messages AS m WHERE session = ? AND seq > ? AND seq <= coalesce(?, 9000000000)"
@@ -265,7 +265,7 @@ def between(db: sqlite3.Connection, session: str, after: int, until: int | None 
     return tuple(message(row) for row in rows)
 
 
-def behind(db: sqlite3.Connection, session: str, after: int, seen: Seen, taken_back: int) -> tuple[Message, ...]:
+def behind(db: Connection, session: str, after: int, seen: Seen, taken_back: int) -> tuple[Message, ...]:
     """Messages with after < seq that nobody took back. seen: as it was read before; what it has is not read again while nothing more of
     the session was taken back, `taken_back` messages by now."""
     if not seen.messages or seen.after > after or seen.taken_back != taken_back:
@@ -274,7 +274,7 @@ def behind(db: sqlite3.Connection, session: str, after: int, seen: Seen, taken_b
     return (*kept, *between(db, session, max(after, seen.messages[-1].seq)))
 
 
-def taken_back(db: sqlite3.Connection, session: str) -> tuple[int, bool]:
+def taken_back(db: Connection, session: str) -> tuple[int, bool]:
     """(how many messages of a session were taken back and do not stand in its prompt any more, whether one that was still does)."""
     gone, shown = db.execute(
         "SELECT coalesce(sum(shown = 0), 0), coalesce(max(shown), 0) FROM retractions WHERE session = ?", (session,)
@@ -282,12 +282,12 @@ def taken_back(db: sqlite3.Connection, session: str) -> tuple[int, bool]:
     return gone, bool(shown)
 
 
-def standing(db: sqlite3.Connection, ids: Iterable[str]) -> tuple[Message, ...]:
+def standing(db: Connection, ids: Iterable[str]) -> tuple[Message, ...]:
     """Of these messages those that nobody took back, by session and place."""
     return tuple(row for row in by_ids(db, ids) if not db.execute("SELECT 1 FROM retractions WHERE message = ?", (row.id,)).fetchone())
 
 
-def by_ids(db: sqlite3.Connection, ids: Iterable[str]) -> tuple[Message, ...]:
+def by_ids(db: Connection, ids: Iterable[str]) -> tuple[Message, ...]:
     rows = db.execute(
         f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY session, seq", (json.dumps(tuple(ids)),)
     )

@@ -1,8 +1,7 @@
 """What went wrong lately: turns, replies and jobs, as far as it is worth a look."""
 
-import sqlite3
-
 from clew.store import Trouble
+from clew.store.connection import Connection
 
 LOOKED_THROUGH = 2_000
 """The newest turns that are looked through for failures."""
@@ -22,7 +21,7 @@ _JOBS = (
 )
 
 
-def newest(db: sqlite3.Connection, limit: int) -> list[Trouble]:
+def newest(db: Connection, limit: int) -> list[Trouble]:
     """At most so many, the newest first: turns that failed, replies that are dead or unknown, jobs whose newest run failed."""
     rows = [
         *db.execute(_TURNS, (LOOKED_THROUGH, limit)).fetchall(),

@@ -1,6 +1,5 @@
 """Turns: claimed from the inbox, recorded step by step, finished in one commit; an epoch fences those who lost their lease."""
 
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -48,6 +47,7 @@ from clew.store import (
     runs,
     transcript,
 )
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.store.files import verbs as files
 from clew.store.notes import NoteEffect, history, reading
@@ -62,7 +62,7 @@ _EXPIRED = "state = 'new' AND kind <> 'job' AND expires <= ?"
 _ITEM = "id, kind, text, client_id, coalesce(person, ''), sender_name, context, received, job, reply_to, instant"
 
 
-def claimable(db: sqlite3.Connection, now: float) -> bool:
+def claimable(db: Connection, now: float) -> bool:
     """Whether a claim may find something; asked of a reader, so that looking costs no write."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND kind <> 'job')"
@@ -74,7 +74,7 @@ def claimable(db: sqlite3.Connection, now: float) -> bool:
 
 
 def claim(
-    db: sqlite3.Connection,
+    db: Connection,
     owner: str,
     now: float,
     lease: float,
@@ -93,9 +93,7 @@ def claim(
     return _shown(db, found, now, seen.get(found.session, UNSEEN)) if found else None
 
 
-def _next(
-    db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str], risky_first: bool, room: Room
-) -> Claim | None:
+def _next(db: Connection, owner: str, now: float, lease: float, merging: frozenset[str], risky_first: bool, room: Room) -> Claim | None:
     if db.execute(f"SELECT 1 FROM turns WHERE {RUNNING} LIMIT 1").fetchone() is None:  # nothing to go on with or to wait for
         return _new(db, owner, now, lease, merging, room)
     if _running(db, now, risky=True):
@@ -108,7 +106,7 @@ def _next(
     return found
 
 
-def _new(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str], room: Room) -> Claim | None:
+def _new(db: Connection, owner: str, now: float, lease: float, merging: frozenset[str], room: Room) -> Claim | None:
     found = _begin(db, owner, now, lease, merging) if room.people else None
     return _begin_run(db, owner, now, lease) if found is None and room.jobs else found
 
@@ -116,7 +114,7 @@ def _new(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: 
 _ATTEMPTS = "(SELECT coalesce(max(attempts), 0) FROM inbox WHERE inbox.turn = turns.id)"
 
 
-def _running(db: sqlite3.Connection, now: float, *, risky: bool) -> bool:
+def _running(db: Connection, now: float, *, risky: bool) -> bool:
     """Whether a (risky) turn is being run."""
     row = db.execute(
         f"SELECT 1 FROM turns WHERE {RUNNING} AND lease_until > ? AND {_ATTEMPTS} > ? LIMIT 1",
@@ -125,14 +123,14 @@ def _running(db: sqlite3.Connection, now: float, *, risky: bool) -> bool:
     return row is not None
 
 
-def _risky_waits(db: sqlite3.Connection, now: float) -> bool:
+def _risky_waits(db: Connection, now: float) -> bool:
     row = db.execute(
         f"SELECT 1 FROM turns WHERE {RUNNING} AND lease_until <= ? AND {_ATTEMPTS} >= ? LIMIT 1", (now, SAFE_ATTEMPTS)
     ).fetchone()
     return row is not None
 
 
-def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, room: Room = EVERYTHING, *, risky: bool) -> Claim | None:
+def _resume(db: Connection, owner: str, now: float, lease: float, room: Room = EVERYTHING, *, risky: bool) -> Claim | None:
     row = db.execute(
         f"SELECT id, session, chat, kind, epoch + 1, first_seq, started, stop_requested_at FROM turns WHERE {RUNNING}"
         f" AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ? AND CASE WHEN kind = 'job' THEN ? ELSE ? END ORDER BY started LIMIT 1",
@@ -149,12 +147,12 @@ def _resume(db: sqlite3.Connection, owner: str, now: float, lease: float, room: 
     return replace(claim, resumed=True, stopping=stop_requested_at is not None)
 
 
-def _attempts(db: sqlite3.Connection, turn: str) -> int:
+def _attempts(db: Connection, turn: str) -> int:
     """How often a turn was begun."""
     return int(db.execute("SELECT coalesce(max(attempts), 1) FROM inbox WHERE turn = ?", (turn,)).fetchone()[0])
 
 
-def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
+def _begin(db: Connection, owner: str, now: float, lease: float, merging: frozenset[str]) -> Claim | None:
     if db.execute(f"SELECT 1 FROM inbox WHERE {_EXPIRED} LIMIT 1", (now,)).fetchone():
         db.execute(f"UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered' WHERE {_EXPIRED}", (now,))
     while (row := _first(db)) is not None:
@@ -170,7 +168,7 @@ def _begin(db: sqlite3.Connection, owner: str, now: float, lease: float, merging
     return None
 
 
-def _first(db: sqlite3.Connection) -> tuple[int, str | None, str, int, Any, int] | None:
+def _first(db: Connection) -> tuple[int, str | None, str, int, Any, int] | None:
     """(chat, its session, transport, inbox row, kind, whether it is a line that is kept) of the oldest arrival whose session is free and
     whose files are there."""
     row: tuple[int, str | None, str, int, Any, int] | None = db.execute(
@@ -184,7 +182,7 @@ def _first(db: sqlite3.Connection) -> tuple[int, str | None, str, int, Any, int]
     return row
 
 
-def _begin_run(db: sqlite3.Connection, owner: str, now: float, lease: float) -> Claim | None:
+def _begin_run(db: Connection, owner: str, now: float, lease: float) -> Claim | None:
     """A job's turn. What it asks is decided in it: see `open_run`."""
     row = runs.waiting(db)
     if row is None:
@@ -196,7 +194,7 @@ def _begin_run(db: sqlite3.Connection, owner: str, now: float, lease: float) -> 
     return _start(db, chat, runs.session_for(db, chat, runs_in, now), "job", owner, now, lease, (item,))
 
 
-def open_run(db: sqlite3.Connection, claim: Claim, text: str, now: float) -> Claim:
+def open_run(db: Connection, claim: Claim, text: str, now: float) -> Claim:
     """Append what a job asks, with which its turn begins for the model. Raises LeaseLost."""
     chat = _hold(db, claim)
     runs.fork(db, claim.session)
@@ -214,7 +212,7 @@ def open_run(db: sqlite3.Connection, claim: Claim, text: str, now: float) -> Cla
     return _shown(db, begun, now)
 
 
-def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: bool) -> tuple[Item, ...]:
+def _items(db: Connection, chat: int, first: int, kind: str, *, merges: bool) -> tuple[Item, ...]:
     waiting = f"SELECT {_ITEM} FROM inbox WHERE chat = ? AND state = 'new' AND kind <> 'job' AND id >= ? ORDER BY id"
     rows = db.execute(waiting, (chat, first)).fetchall()
     items: list[Item] = []
@@ -229,7 +227,7 @@ def _items(db: sqlite3.Connection, chat: int, first: int, kind: str, *, merges: 
 
 
 def _start(
-    db: sqlite3.Connection,
+    db: Connection,
     chat: int,
     session: str,
     kind: str,
@@ -250,7 +248,7 @@ def _start(
     return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, now, attempts=1)
 
 
-def _mark(db: sqlite3.Connection, turn: str, items: Sequence[Item], stored: Sequence[Message]) -> None:
+def _mark(db: Connection, turn: str, items: Sequence[Item], stored: Sequence[Message]) -> None:
     """Note in which turn inbox rows are answered, and which rows of the transcript they became."""
     db.executemany(
         "UPDATE inbox SET state = 'claimed', turn = ?, attempts = attempts + 1, message = ? WHERE id = ?",
@@ -258,7 +256,7 @@ def _mark(db: sqlite3.Connection, turn: str, items: Sequence[Item], stored: Sequ
     )
 
 
-def _take_in(db: sqlite3.Connection, session: str, chat: int, turn: str, items: tuple[Item, ...], now: float) -> tuple[Message, ...]:
+def _take_in(db: Connection, session: str, chat: int, turn: str, items: tuple[Item, ...], now: float) -> tuple[Message, ...]:
     """Append the user messages of inbox rows, their files with them."""
     stored = transcript.append(db, session, chat, turn, [_spoken(db, item, now) for item in items])
     for message, item in zip(stored, items, strict=True):
@@ -267,7 +265,7 @@ def _take_in(db: sqlite3.Connection, session: str, chat: int, turn: str, items: 
     return stored
 
 
-def _take_in_line(db: sqlite3.Connection, session: str, chat: int, line: int, now: float) -> None:
+def _take_in_line(db: Connection, session: str, chat: int, line: int, now: float) -> None:
     """Append a line of a group that nobody answers."""
     item = _item(db.execute(f"SELECT {_ITEM} FROM inbox WHERE id = ?", (line,)).fetchone())
     turn = OVERHEARD + new_id()
@@ -275,7 +273,7 @@ def _take_in_line(db: sqlite3.Connection, session: str, chat: int, line: int, no
     db.execute("UPDATE inbox SET state = 'answered' WHERE id = ?", (line,))
 
 
-def _spoken(db: sqlite3.Connection, item: Item, now: float) -> NewMessage:
+def _spoken(db: Connection, item: Item, now: float) -> NewMessage:
     """The user message of an inbox row, with its files. Its time is when it arrived, never later than now."""
     metadata = {"client_id": item.client_id, "inbox": item.id} | ({"job": item.job} if item.job else {})
     return NewMessage(
@@ -284,7 +282,7 @@ def _spoken(db: sqlite3.Connection, item: Item, now: float) -> NewMessage:
 
 
 def _claim(
-    db: sqlite3.Connection,
+    db: Connection,
     turn: str,
     session: str,
     chat: int,
@@ -318,7 +316,7 @@ def _claim(
     )
 
 
-def _shown(db: sqlite3.Connection, claim: Claim, now: float, seen: Seen = UNSEEN) -> Claim:
+def _shown(db: Connection, claim: Claim, now: float, seen: Seen = UNSEEN) -> Claim:
     """`claim` with what its model is shown, if it is for one."""
     if claim.kind not in FOR_THE_AGENT:
         return claim
@@ -326,7 +324,7 @@ def _shown(db: sqlite3.Connection, claim: Claim, now: float, seen: Seen = UNSEEN
     return replace(claim, rows=rows, notes=reading.standing(db, str(claim.address), rows.prompt, now))
 
 
-def new_session(db: sqlite3.Connection, chat: int, now: float, title: str = "") -> str:
+def new_session(db: Connection, chat: int, now: float, title: str = "") -> str:
     """Make a session and let the chat's next message join it."""
     session = new_id()
     db.execute("INSERT INTO sessions (id, chat, title, created) VALUES (?, ?, ?, ?)", (session, chat, title, now))
@@ -334,7 +332,7 @@ def new_session(db: sqlite3.Connection, chat: int, now: float, title: str = "") 
     return session
 
 
-def steerable(db: sqlite3.Connection, turn: str) -> bool:
+def steerable(db: Connection, turn: str) -> bool:
     """Whether something has arrived in the chat of a running turn."""
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM turns JOIN inbox ON inbox.chat = turns.chat WHERE turns.id = ? AND inbox.state = 'new'"
@@ -344,7 +342,7 @@ def steerable(db: sqlite3.Connection, turn: str) -> bool:
     return bool(row[0])
 
 
-def steer(db: sqlite3.Connection, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
+def steer(db: Connection, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
     """Take messages of the same person that arrived meanwhile into a running turn, up to the first command. Raises LeaseLost."""
     chat = _hold(db, claim)
     first = db.execute(
@@ -358,12 +356,12 @@ def steer(db: sqlite3.Connection, claim: Claim, now: float) -> tuple[tuple[Item,
     return items, stored
 
 
-def record(db: sqlite3.Connection, claim: Claim, step: Step) -> tuple[Message, ...]:
+def record(db: Connection, claim: Claim, step: Step) -> tuple[Message, ...]:
     """Append a step. Raises LeaseLost."""
     return _write(db, claim, _hold(db, claim), step)
 
 
-def park(db: sqlite3.Connection, claim: Claim, question: Question, now: float) -> bool:
+def park(db: Connection, claim: Claim, question: Question, now: float) -> bool:
     """Ask a person, and let the turn wait for the answer. False: it was stopped meanwhile. Raises LeaseLost."""
     _hold(db, claim)
     if db.execute("SELECT 1 FROM turns WHERE id = ? AND stop_requested_at IS NOT NULL", (claim.turn,)).fetchone():
@@ -373,7 +371,7 @@ def park(db: sqlite3.Connection, claim: Claim, question: Question, now: float) -
 
 
 def finish(
-    db: sqlite3.Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float, known: Collection[str] = ()
+    db: Connection, claim: Claim, outcome: Outcome, replies: Sequence[Reply], now: float, known: Collection[str] = ()
 ) -> tuple[tuple[str, ...], tuple[Message, ...], bool]:
     """End a turn, with its last step and its replies. Returns their ids, the step's messages, and whether a claim may find something.
 
@@ -418,7 +416,7 @@ def finish(
     return put, messages, claimable(db, now)
 
 
-def _hold(db: sqlite3.Connection, claim: Claim) -> int:
+def _hold(db: Connection, claim: Claim) -> int:
     """The chat of a turn that is still ours."""
     row = db.execute(
         "SELECT chat FROM turns WHERE id = ? AND owner = ? AND epoch = ? AND state = 'running'",
@@ -429,7 +427,7 @@ def _hold(db: sqlite3.Connection, claim: Claim) -> int:
     return int(row[0])
 
 
-def _write(db: sqlite3.Connection, claim: Claim, chat: int, step: Step) -> tuple[Message, ...]:
+def _write(db: Connection, claim: Claim, chat: int, step: Step) -> tuple[Message, ...]:
     messages = transcript.append(db, claim.session, chat, claim.turn, step.messages)
     for call in step.calls:
         model_calls.put(db, call, claim.session, claim.turn)
@@ -443,7 +441,7 @@ def _write(db: sqlite3.Connection, claim: Claim, chat: int, step: Step) -> tuple
     return messages
 
 
-def _put_tool(db: sqlite3.Connection, turn: str, tool: ToolState) -> None:
+def _put_tool(db: Connection, turn: str, tool: ToolState) -> None:
     ended = tool.at if tool.state in ("denied", "done", "interrupted") else None
     db.execute(
         "INSERT INTO tool_calls (turn, call_id, name, arguments, state, started, ended) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -452,19 +450,19 @@ def _put_tool(db: sqlite3.Connection, turn: str, tool: ToolState) -> None:
     )
 
 
-def void_leases(db: sqlite3.Connection) -> int:
+def void_leases(db: Connection) -> int:
     """At a start: no process but this one holds a turn. Returns how many were interrupted."""
     db.execute("UPDATE leases SET until = 0")
     return db.execute(f"UPDATE turns SET lease_until = 0 WHERE {RUNNING}").rowcount
 
 
-def release(db: sqlite3.Connection, claim: Claim) -> None:
+def release(db: Connection, claim: Claim) -> None:
     """Leave a turn to the next start: it was interrupted on purpose, which does not count as an attempt."""
     db.execute("UPDATE turns SET lease_until = 0 WHERE id = ? AND epoch = ?", (claim.turn, claim.epoch))
     db.execute("UPDATE inbox SET attempts = attempts - 1 WHERE turn = ?", (claim.turn,))
 
 
-def tool_states(db: sqlite3.Connection, turn: str) -> dict[str, str]:
+def tool_states(db: Connection, turn: str) -> dict[str, str]:
     """State of every tool call of a turn, by call id."""
     return dict(db.execute("SELECT call_id, state FROM tool_calls WHERE turn = ?", (turn,)).fetchall())
 

@@ -14,6 +14,7 @@ from itertools import chain
 from clew.context.nearness import Nearness, Pair
 from clew.context.vectors import cosines
 from clew.messages import blocks_from_json, readable_blocks, searchable
+from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.store.database import Database
 
@@ -70,7 +71,7 @@ class Vectors:
         return await self._db.read(near, version, vector, ids, pairs, self._extension)
 
 
-def prepare(db: sqlite3.Connection) -> bool:
+def prepare(db: Connection) -> bool:
     """Let a connection compare vectors by sqlite-vec. Returns whether it can."""
     if not hasattr(db, "enable_load_extension"):
         return False
@@ -86,7 +87,7 @@ def prepare(db: sqlite3.Connection) -> bool:
     return True
 
 
-def waiting(db: sqlite3.Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
+def waiting(db: Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
     """The next messages, in the order of their rows, that lack a vector of a model; at most so many."""
     rows = db.execute(
         f"SELECT number, id, iif({_STANDS}, blocks, '[]'), session, seq FROM messages WHERE number > ? ORDER BY number LIMIT ?",
@@ -97,18 +98,18 @@ def waiting(db: sqlite3.Connection, version: str, limit: int) -> tuple[Unembedde
     )
 
 
-def left(db: sqlite3.Connection, version: str) -> int:
+def left(db: Connection, version: str) -> int:
     """How many messages lack a vector of a model."""
     return int(db.execute("SELECT count(*) FROM messages WHERE number > ?", (_done(db, version),)).fetchone()[0])
 
 
-def _done(db: sqlite3.Connection, version: str) -> int:
+def _done(db: Connection, version: str) -> int:
     """Up to which message each has its vector of a model."""
     state = _state(db)
     return min(state.done, _newest(db)) if state.version == version else 0
 
 
-def add(db: sqlite3.Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> bool:
+def add(db: Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> bool:
     """Write the vectors of messages that `waiting` gave. Those of another model go first. Where they have another length than the same
     model's before, all go, for it is begun anew, and False is returned. A message that is gone by now gets none."""
     state = _state(db)
@@ -129,9 +130,7 @@ def add(db: sqlite3.Connection, version: str, vectors: Sequence[tuple[Unembedded
     return True
 
 
-def near(
-    db: sqlite3.Connection, version: str, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair] = (), extension: bool = False
-) -> Nearness:
+def near(db: Connection, version: str, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair] = (), extension: bool = False) -> Nearness:
     """The cosines of the vectors of these messages to `vector`, and of those of `pairs` to one another, as far as they have one of this
     model. extension: sqlite-vec is loaded."""
     state = _state(db)
@@ -140,7 +139,7 @@ def near(
     return _by_extension(db, vector, ids, pairs) if extension else _by_python(db, vector, ids, pairs)
 
 
-def _by_extension(db: sqlite3.Connection, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair]) -> Nearness:
+def _by_extension(db: Connection, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair]) -> Nearness:
     asked = db.execute(
         "SELECT m.id, 1 - vec_distance_cosine(vec_int8(v.vector), vec_int8(:vector)) FROM json_each(:ids) AS wanted"
         " CROSS JOIN messages AS m ON m.id = wanted.value CROSS JOIN vectors AS v ON v.message = m.number WHERE length(v.vector) = :length",
@@ -156,7 +155,7 @@ def _by_extension(db: sqlite3.Connection, vector: bytes, ids: Sequence[str], pai
     return Nearness(dict(asked), {(one, other): cosine for one, other, cosine in between})
 
 
-def _by_python(db: sqlite3.Connection, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair]) -> Nearness:
+def _by_python(db: Connection, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair]) -> Nearness:
     rows = db.execute(
         "SELECT m.id, v.vector FROM json_each(?) AS wanted CROSS JOIN messages AS m ON m.id = wanted.value"
         " CROSS JOIN vectors AS v ON v.message = m.number WHERE length(v.vector) = ?",
@@ -170,7 +169,7 @@ def _by_python(db: sqlite3.Connection, vector: bytes, ids: Sequence[str], pairs:
     return Nearness(dict(zip(asked, found[: len(asked)], strict=True)), dict(zip(held, found[len(asked) :], strict=True)))
 
 
-def problems(db: sqlite3.Connection) -> list[str]:
+def problems(db: Connection) -> list[str]:
     """What is wrong with the vectors, in words."""
     state = _state(db)
     questions = (
@@ -194,7 +193,7 @@ def _text(blocks: str) -> str:
         return searchable(readable_blocks(blocks))
 
 
-def _names(db: sqlite3.Connection, session: str, seq: int) -> frozenset[str]:
+def _names(db: Connection, session: str, seq: int) -> frozenset[str]:
     rows = db.execute(
         "SELECT DISTINCT sender_name FROM messages WHERE session = ? AND seq BETWEEN ? AND ? AND sender_name != ''",
         (session, seq - NEAR, seq + NEAR),
@@ -202,11 +201,11 @@ def _names(db: sqlite3.Connection, session: str, seq: int) -> frozenset[str]:
     return frozenset(name for (name,) in rows)
 
 
-def _newest(db: sqlite3.Connection) -> int:
+def _newest(db: Connection) -> int:
     return int(db.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()[0])
 
 
-def _state(db: sqlite3.Connection) -> _State:
+def _state(db: Connection) -> _State:
     row = db.execute("SELECT value FROM meta WHERE key = ?", (STATE,)).fetchone()
     match readable(row[0], {}) if row else {}:
         case {"version": str(version), "length": int(length), "done": int(done)}:
@@ -214,5 +213,5 @@ def _state(db: sqlite3.Connection) -> _State:
     return _State()
 
 
-def _save(db: sqlite3.Connection, state: _State) -> None:
+def _save(db: Connection, state: _State) -> None:
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (STATE, json.dumps(asdict(state))))

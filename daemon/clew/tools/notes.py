@@ -24,7 +24,7 @@ from clew.store.notes import (
     PutRelation,
     Where,
 )
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.tools import Tool, ToolContext, ToolError, schema
 
 NODES = 10
@@ -127,7 +127,7 @@ _DELETE_RELATIONS: _Declared = ("memory_delete_relations", "Delete relations.", 
 class NoteTools:
     """The tools, each on behalf of the person and the chat of its turn."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._notes = store.notes
 
     async def create_entities(self, context: ToolContext, arguments: BaseModel) -> str:
@@ -194,7 +194,7 @@ class NoteTools:
         yield _DELETE_RELATIONS, self.delete_relations
 
 
-def tools(store: SqliteStore) -> list[Tool]:
+def tools(store: SqlStore) -> list[Tool]:
     """The eight tools. Called twice they do what they did once, so that they may run again after a crash."""
     return [Tool(*declared, run, idempotent=True) for declared, run in NoteTools(store).all()]
 

@@ -9,7 +9,7 @@ from clew import booking
 from clew.errors import NotFound, UsageError
 from clew.request import ToolSpec
 from clew.store import JobEffect
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.tools import Tool, ToolContext, ToolError, schema
 
 _Cron = Annotated[str, Field(description="Five fields, such as 30 8 * * 1-5, or @daily.", max_length=200)]
@@ -64,7 +64,7 @@ _UPDATE: _Declared = ("schedule_update", "Change a job of the person's: only wha
 _DELETE: _Declared = ("schedule_delete", "Delete a job of the person's.", Delete)
 
 
-def tools(store: SqliteStore) -> list[Tool]:
+def tools(store: SqlStore) -> list[Tool]:
     """schedule_create, schedule_list, schedule_update and schedule_delete."""
 
     async def create(context: ToolContext, arguments: BaseModel) -> str:

@@ -12,7 +12,7 @@ from clew.context.ranking import Candidate
 from clew.context.redact import redact
 from clew.meaning import Meaning
 from clew.request import ToolSpec
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.tools import Tool, ToolContext, ToolError, schema
 
 AROUND = 3
@@ -54,7 +54,7 @@ _OPEN: _Declared = (
 _TIME: _Declared = ("current_time", "The date and time now, in the person's time zone.", Nothing)
 
 
-def tools(store: SqliteStore, meaning: Meaning | None = None) -> list[Tool]:
+def tools(store: SqlStore, meaning: Meaning | None = None) -> list[Tool]:
     """session_search, session_open and current_time. meaning: what texts mean, where that is known."""
 
     async def search(context: ToolContext, arguments: BaseModel) -> str:

@@ -17,7 +17,7 @@ from aiohttp import web
 from clew.clock import Time
 from clew.config import Config
 from clew.store import Visitor
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.web.logins import Logins, cookie_name
 from clew.web.wire import Problem
 
@@ -135,7 +135,7 @@ def by_socket(request: web.Request) -> bool:
 class Door:
     """Decides who is asking. It keeps nothing but the count of wrong tokens."""
 
-    def __init__(self, config: Config, store: SqliteStore, time: Time) -> None:
+    def __init__(self, config: Config, store: SqlStore, time: Time) -> None:
         self._config = config
         self._token = config.http.token.get_secret_value() if config.http.token else ""
         self.logins = Logins(store, self._token, time)

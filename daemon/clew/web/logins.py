@@ -9,7 +9,7 @@ from clew.access import hashed
 from clew.clock import Time
 from clew.config import Config
 from clew.store import NewLogin, Visitor, logins
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 
 LASTS = 30 * 24 * 3600
 """Seconds for which a browser stays logged in."""
@@ -31,7 +31,7 @@ def is_secure(config: Config) -> bool:
 class Logins:
     """Begins logins and says who is behind one."""
 
-    def __init__(self, store: SqliteStore, token: str, time: Time) -> None:
+    def __init__(self, store: SqlStore, token: str, time: Time) -> None:
         self._store = store
         self._token = token
         self._time = time

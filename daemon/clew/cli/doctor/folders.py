@@ -17,7 +17,7 @@ from clew.config import Config
 from clew.data_dir import locked
 from clew.errors import ClewError
 from clew.store.backups import listed
-from clew.store.quick import looked
+from clew.store.sqlite.quick import looked
 
 LITTLE_SPACE = 512 * 2**20
 NO_SPACE = 64 * 2**20

@@ -1,12 +1,11 @@
 """The search index of the documents: a row for each piece, with its scope as an indexed term."""
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from clew.context.documents import Passage
-from clew.store import damage
+from clew.store.connection import Connection
 from clew.store.documents import Looked
 
 MOST_PLACES = 10_000
@@ -29,7 +28,7 @@ def term(scope: int) -> str:
     return f"scope{scope}"
 
 
-def put(db: sqlite3.Connection, rows: Iterable[tuple[int, str, str, int]]) -> None:
+def put(db: Connection, rows: Iterable[tuple[int, str, str, int]]) -> None:
     """Index pieces: (id, index text of what it is cited by, index text of its words, scope)."""
     db.executemany(
         "INSERT INTO chunks_fts (rowid, name, text, scope) VALUES (?, ?, ?, ?)",
@@ -37,13 +36,13 @@ def put(db: sqlite3.Connection, rows: Iterable[tuple[int, str, str, int]]) -> No
     )
 
 
-def rebuild(db: sqlite3.Connection) -> None:
+def rebuild(db: Connection) -> None:
     """Build the index anew from the pieces, and take secrets that are known by now out of them."""
     db.execute("DELETE FROM chunks_fts")
     _fill(db, "chunks_fts")
 
 
-def renew(db: sqlite3.Connection, after: int) -> int | None:
+def renew(db: Connection, after: int) -> int | None:
     """Index some pieces behind the id `after` anew. Returns the last of them, None where there was none left."""
     ids = [chunk for (chunk,) in db.execute("SELECT id FROM chunks WHERE id > ? ORDER BY id LIMIT ?", (after, RENEWED))]
     if not ids:
@@ -54,14 +53,14 @@ def renew(db: sqlite3.Connection, after: int) -> int | None:
     return int(ids[-1])
 
 
-def _fill(db: sqlite3.Connection, table: str, which: str = "", *values: int) -> int:
+def _fill(db: Connection, table: str, which: str = "", *values: int) -> int:
     """Index pieces that can be read, all of them or some, into a table of this shape. Returns their number."""
-    rows = damage.rows(db, _SOURCE + which, *values)
+    rows = db.readable(_SOURCE + which, *values)
     db.executemany(f"INSERT INTO {table} (rowid, name, text, scope) VALUES (?, index_text(?), index_text(?), ?)", rows)
     return len(rows)
 
 
-def problems(db: sqlite3.Connection) -> list[str]:
+def problems(db: Connection) -> list[str]:
     """What is wrong with documents, in words: the index against one that is built anew from the pieces beside it."""
     tokenizer = "tokenize='porter unicode61 remove_diacritics 2'"
     db.execute(f"CREATE VIRTUAL TABLE temp.anew USING fts5(name, text, scope, content='', {tokenizer})")
@@ -91,7 +90,7 @@ def problems(db: sqlite3.Connection) -> list[str]:
 
 
 def look_up(
-    db: sqlite3.Connection,
+    db: Connection,
     scopes: Collection[int] | None,
     terms: Sequence[str],
     limit: int,
@@ -132,12 +131,12 @@ def within(scopes: Collection[int] | None) -> tuple[tuple[str, list[Any]], str]:
     return (condition, [json.dumps(sorted(scopes))]), f"(scope : ({' OR '.join(map(term, sorted(scopes)))})) AND "
 
 
-def _places(db: sqlite3.Connection, expression: str) -> frozenset[int]:
+def _places(db: Connection, expression: str) -> frozenset[int]:
     rows = db.execute("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? LIMIT ?", (expression, MOST_PLACES))
     return frozenset(chunk for (chunk,) in rows)
 
 
-def _best(db: sqlite3.Connection, expression: str, limit: int) -> list[int]:
+def _best(db: Connection, expression: str, limit: int) -> list[int]:
     rows = db.execute(
         f"SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? ORDER BY bm25(chunks_fts, {NAME_WEIGHT}, 1.0, 0.0), rowid LIMIT ?",
         (expression, limit),
@@ -145,11 +144,10 @@ def _best(db: sqlite3.Connection, expression: str, limit: int) -> list[int]:
     return [chunk for (chunk,) in rows]
 
 
-def _passages(db: sqlite3.Connection, seen: tuple[str, list[Any]], ids: Iterable[int]) -> dict[int, Passage]:
+def _passages(db: Connection, seen: tuple[str, list[Any]], ids: Iterable[int]) -> dict[int, Passage]:
     """Those of these pieces that may be seen."""
     allowed, values = seen
-    rows = damage.rows(
-        db,
+    rows = db.readable(
         "SELECT c.id, d.id, d.name, d.source, c.place, c.text FROM json_each(?) AS wanted CROSS JOIN chunks AS c ON c.id = wanted.value"
         f" JOIN documents AS d ON d.number = c.document WHERE d.ready = 1 AND {allowed}",
         json.dumps(list(ids)),

@@ -1,10 +1,10 @@
 """Vectors of the pieces of documents: of one model at a time, gone with their piece. See `clew.store.vectors` for those of messages."""
 
-import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from clew.context.vectors import similarities
+from clew.store.connection import Connection
 from clew.store.documents.index import within
 
 MODEL = "chunk_vectors"
@@ -21,7 +21,7 @@ class Unembedded:
     text: str
 
 
-def waiting(db: sqlite3.Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
+def waiting(db: Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
     """The next pieces that lack a vector of a model; at most so many."""
     rows = db.execute(
         f"SELECT c.id, d.name || ' ' || c.place || char(10) || c.text {_without(db, version)} ORDER BY c.id LIMIT ?",
@@ -30,17 +30,17 @@ def waiting(db: sqlite3.Connection, version: str, limit: int) -> tuple[Unembedde
     return tuple(Unembedded(chunk, text) for chunk, text in rows)
 
 
-def left(db: sqlite3.Connection, version: str) -> int:
+def left(db: Connection, version: str) -> int:
     """How many pieces lack a vector of a model."""
     return int(db.execute(f"SELECT count(*) {_without(db, version)}").fetchone()[0])
 
 
-def _without(db: sqlite3.Connection, version: str) -> str:
+def _without(db: Connection, version: str) -> str:
     there = "SELECT chunk FROM chunk_vectors" if _model(db) == version else "SELECT NULL WHERE false"
     return f"FROM chunks AS c JOIN documents AS d ON d.number = c.document WHERE d.ready = 1 AND c.id NOT IN ({there})"
 
 
-def add(db: sqlite3.Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> None:
+def add(db: Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]]) -> None:
     """Write the vectors of pieces that `waiting` gave. Those of another model go first; a piece that is gone by now gets none."""
     if _model(db) != version:
         db.execute("DELETE FROM chunk_vectors")
@@ -51,9 +51,7 @@ def add(db: sqlite3.Connection, version: str, vectors: Sequence[tuple[Unembedded
     )
 
 
-def nearest(
-    db: sqlite3.Connection, scopes: Collection[int] | None, version: str, vector: bytes, limit: int, *, extension: bool
-) -> list[int]:
+def nearest(db: Connection, scopes: Collection[int] | None, version: str, vector: bytes, limit: int, *, extension: bool) -> list[int]:
     """The pieces of these scopes whose vectors are nearest to `vector`, best first. extension: sqlite-vec is loaded."""
     if _model(db) != version or (scopes is not None and not scopes):
         return []
@@ -75,12 +73,12 @@ def nearest(
     return [chunk for _, chunk in sorted((-cosine, chunk) for cosine, (chunk, _) in zip(alike, found, strict=True))[:limit]]
 
 
-def problems(db: sqlite3.Connection) -> list[str]:
+def problems(db: Connection) -> list[str]:
     """What is wrong with the vectors, in words."""
     lost = db.execute("SELECT count(*) FROM chunk_vectors WHERE chunk NOT IN (SELECT id FROM chunks)").fetchone()[0]
     return [f"{lost} vectors are of no piece of a document"] if lost else []
 
 
-def _model(db: sqlite3.Connection) -> str:
+def _model(db: Connection) -> str:
     row = db.execute("SELECT value FROM meta WHERE key = ?", (MODEL,)).fetchone()
     return str(row[0]) if row else ""

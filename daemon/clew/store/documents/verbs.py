@@ -1,14 +1,13 @@
 """Documents taken in, let go and listed. A document comes and goes in pieces, and is seen whole or not at all."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from clew.clock import new_id
 from clew.context.chunks import Chunk
 from clew.context.notes import ScopeKind
 from clew.errors import NotFound, UsageError
-from clew.store import damage
+from clew.store.connection import Connection
 from clew.store.documents import MOST_DOCUMENTS, PIECE, Document, NewDocument, index
 from clew.store.notes import Where
 from clew.store.notes.scopes import chosen, reach
@@ -21,7 +20,7 @@ Prepared = tuple[Chunk, str, str]
 """A piece with the index texts of what it is cited by and of its words."""
 
 
-def seen(db: sqlite3.Connection, where: Where | None) -> list[int] | None:
+def seen(db: Connection, where: Where | None) -> list[int] | None:
     """The numbers of the scopes that may be seen from there; None for the operator, who sees all."""
     if where is None:
         return None
@@ -30,13 +29,13 @@ def seen(db: sqlite3.Connection, where: Where | None) -> list[int] | None:
     return [number for (number,) in rows]
 
 
-def scope_name(db: sqlite3.Connection, where: Where, kind: ScopeKind) -> str:
+def scope_name(db: Connection, where: Where, kind: ScopeKind) -> str:
     """The scope of this kind. Raises UsageError where there is none."""
     within = reach(db, where)
     return within[chosen(within, kind)]
 
 
-def begin(db: sqlite3.Connection, scope: str, new: NewDocument, count: int, now: float) -> int:
+def begin(db: Connection, scope: str, new: NewDocument, count: int, now: float) -> int:
     """Make room for a document of `count` pieces. Returns its number. Raises UsageError where there are too many."""
     found = db.execute("SELECT id FROM document_scopes WHERE scope = ?", (scope,)).fetchone()
     number = found[0] if found else db.execute("INSERT INTO document_scopes (scope) VALUES (?) RETURNING id", (scope,)).fetchone()[0]
@@ -54,7 +53,7 @@ def begin(db: sqlite3.Connection, scope: str, new: NewDocument, count: int, now:
     return int(row[0])
 
 
-def fill(db: sqlite3.Connection, document: int, pieces: Sequence[Prepared]) -> None:
+def fill(db: Connection, document: int, pieces: Sequence[Prepared]) -> None:
     """Put pieces of a document in, in order."""
     scope = db.execute("SELECT scope FROM documents WHERE number = ?", (document,)).fetchone()[0]
     rows = []
@@ -65,7 +64,7 @@ def fill(db: sqlite3.Connection, document: int, pieces: Sequence[Prepared]) -> N
     index.put(db, rows)
 
 
-def end(db: sqlite3.Connection, document: int) -> Document:
+def end(db: Connection, document: int) -> Document:
     """Let a document that is whole be seen, in the place of the one that had its source."""
     old = db.execute(
         "SELECT o.number, o.id, o.added FROM documents AS o JOIN documents AS n ON n.scope = o.scope AND n.source = o.source"
@@ -81,7 +80,7 @@ def end(db: sqlite3.Connection, document: int) -> Document:
     return _document(db.execute(f"SELECT {_COLUMNS} {_FROM} AND d.number = ?", (document,)).fetchone())
 
 
-def remove(db: sqlite3.Connection, identifiers: Collection[str]) -> None:
+def remove(db: Connection, identifiers: Collection[str]) -> None:
     """Let nobody see these documents any more; `sweep` takes them away."""
     rows = db.execute(
         "SELECT number FROM documents WHERE ready = 1 AND id IN (SELECT value FROM json_each(?))", (json.dumps(sorted(identifiers)),)
@@ -90,7 +89,7 @@ def remove(db: sqlite3.Connection, identifiers: Collection[str]) -> None:
         _hide(db, number)
 
 
-def _hide(db: sqlite3.Connection, number: int) -> None:
+def _hide(db: Connection, number: int) -> None:
     """Nobody finds it, and no prompt goes on to show it."""
     db.execute("UPDATE documents SET ready = 0 WHERE number = ?", (number,))
     db.execute(
@@ -100,15 +99,15 @@ def _hide(db: sqlite3.Connection, number: int) -> None:
     )
 
 
-def any_there(db: sqlite3.Connection) -> bool:
+def any_there(db: Connection) -> bool:
     return db.execute("SELECT 1 FROM documents WHERE ready = 1 LIMIT 1").fetchone() is not None
 
 
-def any_hidden(db: sqlite3.Connection) -> bool:
+def any_hidden(db: Connection) -> bool:
     return db.execute("SELECT 1 FROM documents WHERE ready = 0 LIMIT 1").fetchone() is not None
 
 
-def sweep(db: sqlite3.Connection) -> bool:
+def sweep(db: Connection) -> bool:
     """Take away some pieces of documents that nobody sees. Returns whether there may be more."""
     row = db.execute("SELECT number FROM documents WHERE ready = 0 ORDER BY number LIMIT 1").fetchone()
     if row is None:
@@ -123,39 +122,37 @@ def sweep(db: sqlite3.Connection) -> bool:
     return True
 
 
-def stamp(db: sqlite3.Connection, identifier: str, seen_as: str) -> None:
+def stamp(db: Connection, identifier: str, seen_as: str) -> None:
     """Note how an unchanged file was seen last."""
     db.execute("UPDATE documents SET stamp = ? WHERE id = ? AND ready = 1", (seen_as, identifier))
 
 
-def listing(db: sqlite3.Connection, where: Where | None, limit: int, skip: int = 0) -> list[Document]:
+def listing(db: Connection, where: Where | None, limit: int, skip: int = 0) -> list[Document]:
     """Documents that may be seen from there, by name, without the first `skip`."""
     scopes = seen(db, where)
     condition = "" if scopes is None else " AND d.scope IN (SELECT value FROM json_each(?))"
     values = () if scopes is None else (json.dumps(scopes),)
-    rows = damage.rows(
-        db, f"SELECT {_COLUMNS} {_FROM}{condition} ORDER BY d.name, d.source, s.scope LIMIT ? OFFSET ?", *values, limit, skip
-    )
+    rows = db.readable(f"SELECT {_COLUMNS} {_FROM}{condition} ORDER BY d.name, d.source, s.scope LIMIT ? OFFSET ?", *values, limit, skip)
     return [_document(row) for row in rows]
 
 
-def count(db: sqlite3.Connection) -> int:
+def count(db: Connection) -> int:
     """How many documents there are."""
     return int(db.execute(f"SELECT count(*) {_FROM}").fetchone()[0])
 
 
-def of_config(db: sqlite3.Connection, scope: str) -> list[Document]:
+def of_config(db: Connection, scope: str) -> list[Document]:
     """Documents of a scope that came from watched folders."""
-    return [_document(row) for row in damage.rows(db, f"SELECT {_COLUMNS} {_FROM} AND d.origin = 'config' AND s.scope = ?", scope)]
+    return [_document(row) for row in db.readable(f"SELECT {_COLUMNS} {_FROM} AND d.origin = 'config' AND s.scope = ?", scope)]
 
 
-def there(db: sqlite3.Connection, scope: str, source: str) -> Document | None:
+def there(db: Connection, scope: str, source: str) -> Document | None:
     """The document of a scope that has this source."""
     row = db.execute(f"SELECT {_COLUMNS} {_FROM} AND s.scope = ? AND d.source = ?", (scope, source)).fetchone()
     return _document(row) if row else None
 
 
-def find(db: sqlite3.Connection, key: str) -> Document:
+def find(db: Connection, key: str) -> Document:
     """The document with this id or the beginning of one, else with this source. Raises NotFound or UsageError."""
     rows = db.execute(f"SELECT {_COLUMNS} {_FROM} AND (d.id = ? OR d.source = ?) LIMIT 3", (key, key)).fetchall()
     if not rows and len(key) >= _SHORTEST_PREFIX:
@@ -168,18 +165,18 @@ def find(db: sqlite3.Connection, key: str) -> Document:
     return _document(rows[0])
 
 
-def below(db: sqlite3.Connection, folders: Collection[str]) -> list[Document]:
+def below(db: Connection, folders: Collection[str]) -> list[Document]:
     """Documents whose source lies in one of these folders, by source. folders: absolute paths."""
     begins = json.dumps([f"{folder.rstrip('/')}/" for folder in folders])
     condition = "EXISTS (SELECT 1 FROM json_each(?) AS f WHERE substr(d.source, 1, length(f.value)) = f.value)"
-    return [_document(row) for row in damage.rows(db, f"SELECT {_COLUMNS} {_FROM} AND {condition} ORDER BY d.source, s.scope", begins)]
+    return [_document(row) for row in db.readable(f"SELECT {_COLUMNS} {_FROM} AND {condition} ORDER BY d.source, s.scope", begins)]
 
 
-def redact(db: sqlite3.Connection, redacted: Callable[[str], str]) -> None:
+def redact(db: Connection, redacted: Callable[[str], str]) -> None:
     """Take out of the pieces what is known as a secret by now."""
     for table, columns in (("documents", ("name", "title")), ("chunks", ("place", "text"))):
         for column in columns:
-            changed = _changed(damage.rows(db, f"SELECT rowid, {column} FROM {table}"), redacted)
+            changed = _changed(db.readable(f"SELECT rowid, {column} FROM {table}"), redacted)
             db.executemany(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", changed)
 
 
@@ -187,7 +184,7 @@ def _changed(rows: Iterable[Sequence[object]], redacted: Callable[[str], str]) -
     return [(after, int(str(row))) for row, text in rows if (after := redacted(str(text))) != text]
 
 
-def hand_over(db: sqlite3.Connection, before: str | None, owner: str | None) -> None:
+def hand_over(db: Connection, before: str | None, owner: str | None) -> None:
     """Give the documents of the machine's owner to the owner whom the config names now, unless these have some already."""
     if before is not None and owner is not None and before != owner:
         db.execute("UPDATE OR IGNORE document_scopes SET scope = ? WHERE scope = ?", (f"user:{owner}", f"user:{before}"))

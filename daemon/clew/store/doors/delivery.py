@@ -1,11 +1,11 @@
 """What goes out."""
 
 import asyncio
-import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from clew.store import Reply, Settlement, outbox, people
+from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
 from clew.transport import Delivery
 
@@ -16,7 +16,7 @@ class DeliveryDoor(Opened):
     def claim_delivery(self, owner: str, transport: str, now: float) -> asyncio.Future[tuple[Delivery | None, float | None]]:
         """The next delivery that is due, and when the one after it is, None if none waits."""
 
-        def due(db: sqlite3.Connection) -> tuple[bool, tuple[None, float | None]]:
+        def due(db: Connection) -> tuple[bool, tuple[None, float | None]]:
             at = outbox.next_due(db, transport, now)
             return at is not None and at <= now, (None, at)
 

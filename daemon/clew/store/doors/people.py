@@ -1,6 +1,5 @@
 """Who is who, as the config and the owner have it."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 
 from clew.store import (
@@ -19,6 +18,7 @@ from clew.store import (
     people,
     spending,
 )
+from clew.store.connection import Connection
 from clew.store.documents import verbs as documents
 from clew.store.doors.opened import Opened
 from clew.store.notes import scopes as note_scopes
@@ -42,7 +42,7 @@ class PeopleDoor(Opened):
 
         owner = local or next((person for person in configured.values() if person.role == "owner"), None)
 
-        def all_of_it(db: sqlite3.Connection) -> None:
+        def all_of_it(db: Connection) -> None:
             before = note_scopes.machines_owner(db)
             for former, renamed in merging.renamed(db, configured):
                 people.add(db, renamed, "config", now)
@@ -102,7 +102,7 @@ class PeopleDoor(Opened):
     async def tell_of_request(self, identity: str, reply: Reply, now: float, window: float, most: int) -> bool:
         """Tell the owner that somebody asks to be let in: once, and of at most so many in so many seconds. Returns whether it is told."""
 
-        def tell(db: sqlite3.Connection) -> bool:
+        def tell(db: Connection) -> bool:
             if not access.announced(db, identity, now, window, most):
                 return False
             outbox.put(db, reply, session="", turn="", now=now)

@@ -1,7 +1,6 @@
 """Sessions, their transcripts and timelines."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from clew.store import (
     sessions,
     transcript,
 )
+from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
 from clew.transport import Inbound
 
@@ -118,7 +118,7 @@ class SessionsDoor(Opened):
         messages it had. Raises UsageError while a turn of it runs."""
         self._windows.forget(session)  # before: whoever waits for the commit may be cancelled
 
-        def both(db: sqlite3.Connection) -> int:
+        def both(db: Connection) -> int:
             gone = sessions.delete(db, session)
             erased.record(db, "session", {"session": session}, now)
             return gone
@@ -130,7 +130,7 @@ class SessionsDoor(Opened):
     async def tell_repairs(self, session: str, repairs: Sequence[str]) -> tuple[str, ...]:
         """Which of these repairs of a session's view were not told yet; they are from now on."""
 
-        def look(db: sqlite3.Connection) -> tuple[bool, tuple[str, ...]]:
+        def look(db: Connection) -> tuple[bool, tuple[str, ...]]:
             return bool(sessions.untold(db, session, repairs)), ()
 
         return await self._db.write_if(look, sessions.tell, session, repairs)

@@ -1,6 +1,5 @@
 """What a session shows its model, and what people do to single messages of it."""
 
-import sqlite3
 from collections.abc import Sequence
 from datetime import tzinfo
 
@@ -21,6 +20,7 @@ from clew.store import (
     model_calls,
     transcript,
 )
+from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
 from clew.store.notes import Offer, offers
 
@@ -58,7 +58,7 @@ class ViewDoor(Opened):
     ) -> bool:
         """Commit a compaction if `parent` is still the newest one, and note what is `offered` of what it lets go."""
 
-        def both(db: sqlite3.Connection) -> bool:
+        def both(db: Connection) -> bool:
             done = compactions.commit(db, parent, new, calls, tip, cache)
             if done and offered:
                 offers.take(db, new.session, offered, new.created, self._known)

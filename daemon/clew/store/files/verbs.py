@@ -1,12 +1,12 @@
 """Rows of files: each goes from its platform to the store, and from there into its message."""
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from clew.clock import new_id
 from clew.messages import Block, File, Text, blocks_to_json, readable_blocks
+from clew.store.connection import Connection
 from clew.store.files import UPLOAD, Kept, Waiting
 from clew.transport import Attachment
 
@@ -22,9 +22,7 @@ _DUE = (
 )
 
 
-def put(
-    db: sqlite3.Connection, inbox: int, address: str, attachments: Iterable[Attachment], now: float, *, wanted: bool, said: bool
-) -> None:
+def put(db: Connection, inbox: int, address: str, attachments: Iterable[Attachment], now: float, *, wanted: bool, said: bool) -> None:
     """Note the files of an arrival. wanted: they are to be fetched. said: there are words beside them."""
     for each in attachments:
         if wanted and _was_uploaded(db, inbox, address, each.ref, now, said=said):
@@ -40,7 +38,7 @@ def put(
         )
 
 
-def _was_uploaded(db: sqlite3.Connection, inbox: int, address: str, ref: str, now: float, *, said: bool) -> bool:
+def _was_uploaded(db: Connection, inbox: int, address: str, ref: str, now: float, *, said: bool) -> bool:
     """Make an upload at this address a file of an arrival. False: there is none by this ref."""
     if not ref.startswith(UPLOAD):
         return False
@@ -52,7 +50,7 @@ def _was_uploaded(db: sqlite3.Connection, inbox: int, address: str, ref: str, no
     return changed.rowcount == 1
 
 
-def due(db: sqlite3.Connection, now: float, limit: int, of_one: int) -> tuple[list[Waiting], float | None]:
+def due(db: Connection, now: float, limit: int, of_one: int) -> tuple[list[Waiting], float | None]:
     """(files that can be gone on with, in the order of their messages, so many of one address at most; when the next one can)."""
     found = [_waiting(*row) for row in db.execute(_DUE, (now, now + LONGEST_WAIT, of_one, limit))]
     later = db.execute(f"SELECT min(next_at) FROM attachments WHERE {OPEN} AND next_at > ?", (now,)).fetchone()[0]
@@ -65,17 +63,17 @@ def _waiting(
     return Waiting(identifier, address, transport, state, name, mime, size, ref, bool(voice), *more)
 
 
-def begin(db: sqlite3.Connection, identifier: str, again_at: float) -> None:
+def begin(db: Connection, identifier: str, again_at: float) -> None:
     """Count a try before it begins, so that one that brings the process down counts too."""
     db.execute("UPDATE attachments SET attempts = attempts + 1, next_at = ? WHERE id = ?", (again_at, identifier))
 
 
-def spare(db: sqlite3.Connection, identifier: str, again_at: float) -> None:
+def spare(db: Connection, identifier: str, again_at: float) -> None:
     """Do not count the try that was begun."""
     db.execute("UPDATE attachments SET attempts = max(attempts - 1, 0), next_at = ? WHERE id = ?", (again_at, identifier))
 
 
-def took(db: sqlite3.Connection, identifier: str, digest: str, size: int, now: float) -> None:
+def took(db: Connection, identifier: str, digest: str, size: int, now: float) -> None:
     """The bytes are stored: what is left is to read them."""
     db.execute(
         f"UPDATE attachments SET state = 'fetched', hash = ?, size = ?, ref = '', attempts = 0, next_at = ? WHERE id = ? AND {OPEN}",
@@ -83,7 +81,7 @@ def took(db: sqlite3.Connection, identifier: str, digest: str, size: int, now: f
     )
 
 
-def settle(db: sqlite3.Connection, identifier: str, file: File, words: str) -> None:
+def settle(db: Connection, identifier: str, file: File, words: str) -> None:
     """What its message will hold of it: the file and, of a voice note, what was said. Settled once."""
     db.execute(
         f"UPDATE attachments SET state = ?, file = ?, words = ?, ref = '' WHERE id = ? AND {OPEN}",
@@ -91,12 +89,12 @@ def settle(db: sqlite3.Connection, identifier: str, file: File, words: str) -> N
     )
 
 
-def are_open(db: sqlite3.Connection, inbox: int) -> bool:
+def are_open(db: Connection, inbox: int) -> bool:
     """Whether a message waits for one of its files."""
     return db.execute(f"SELECT 1 FROM attachments WHERE inbox = ? AND {OPEN}", (inbox,)).fetchone() is not None
 
 
-def blocks(db: sqlite3.Connection, inbox: int) -> tuple[Block, ...]:
+def blocks(db: Connection, inbox: int) -> tuple[Block, ...]:
     """What the files of an arrival are in its message: what was said in them, then the files. Those that nobody fetches are named."""
     rows = db.execute(
         "SELECT name, mime, size, file, words FROM attachments WHERE inbox = ? AND state IN ('ready', 'failed', 'left') ORDER BY number",
@@ -107,12 +105,12 @@ def blocks(db: sqlite3.Connection, inbox: int) -> tuple[Block, ...]:
     return (*said, *(block for held in named for block in held))
 
 
-def join(db: sqlite3.Connection, inbox: int, message: str) -> None:
+def join(db: Connection, inbox: int, message: str) -> None:
     """The files of an arrival are its message's from now on."""
     db.execute("UPDATE attachments SET message = ? WHERE inbox = ?", (message, inbox))
 
 
-def wanted(db: sqlite3.Connection, hashes: Collection[str] | None = None) -> set[str]:
+def wanted(db: Connection, hashes: Collection[str] | None = None) -> set[str]:
     """Hashes of the files that somebody holds; of these alone where they are named."""
     if hashes is None:
         return {digest for (digest,) in db.execute("SELECT DISTINCT hash FROM attachments WHERE hash != ''")}
@@ -120,12 +118,12 @@ def wanted(db: sqlite3.Connection, hashes: Collection[str] | None = None) -> set
     return {digest for (digest,) in rows}
 
 
-def forget(db: sqlite3.Connection, messages: str) -> None:
+def forget(db: Connection, messages: str) -> None:
     """Let go of the files of these messages (JSON: ids)."""
     db.execute("DELETE FROM attachments WHERE message IN (SELECT value FROM json_each(?))", (messages,))
 
 
-def at(db: sqlite3.Connection, address: str, identifier: str) -> Kept | None:
+def at(db: Connection, address: str, identifier: str) -> Kept | None:
     """A file that was sent at `address`, if its bytes are stored."""
     row = db.execute(
         "SELECT id, name, mime, size, hash FROM attachments WHERE id = ? AND address = ? AND hash != ''", (identifier, address)
@@ -136,7 +134,7 @@ def at(db: sqlite3.Connection, address: str, identifier: str) -> Kept | None:
 EXPORTED = ("message", "name", "mime", "size", "voice", "hash", "at")
 
 
-def of_session(db: sqlite3.Connection, session: str) -> list[dict[str, Any]]:
+def of_session(db: Connection, session: str) -> list[dict[str, Any]]:
     """The stored files of a session as plain values, in order."""
     rows = db.execute(
         f"SELECT {', '.join(f'a.{name}' for name in EXPORTED)} FROM attachments AS a JOIN messages AS m ON m.id = a.message"
@@ -146,7 +144,7 @@ def of_session(db: sqlite3.Connection, session: str) -> list[dict[str, Any]]:
     return [dict(zip(EXPORTED, row, strict=True)) for row in rows]
 
 
-def restore(db: sqlite3.Connection, row: dict[str, Any], address: str, file: File) -> None:
+def restore(db: Connection, row: dict[str, Any], address: str, file: File) -> None:
     """Put a file of an imported message, whose bytes are stored, where it was."""
     values = (row["message"], address, row["name"], row["mime"], row["size"], row["voice"], row["hash"], blocks_to_json((file,)), row["at"])
     db.execute(
@@ -156,7 +154,7 @@ def restore(db: sqlite3.Connection, row: dict[str, Any], address: str, file: Fil
     )
 
 
-def upload(db: sqlite3.Connection, address: str, name: str, mime: str, size: int, digest: str, now: float) -> str:
+def upload(db: Connection, address: str, name: str, mime: str, size: int, digest: str, now: float) -> str:
     """Note a file that somebody is about to send with a message. Returns its id."""
     identifier = new_id()
     db.execute(
@@ -166,7 +164,7 @@ def upload(db: sqlite3.Connection, address: str, name: str, mime: str, size: int
     return identifier
 
 
-def uploaded(db: sqlite3.Connection, address: str, identifiers: Collection[str]) -> list[Kept]:
+def uploaded(db: Connection, address: str, identifiers: Collection[str]) -> list[Kept]:
     """Of these the uploads at an address, in the order of the ids."""
     found = []
     for each in identifiers:
@@ -177,12 +175,12 @@ def uploaded(db: sqlite3.Connection, address: str, identifiers: Collection[str])
     return found
 
 
-def expire_uploads(db: sqlite3.Connection, before: float) -> None:
+def expire_uploads(db: Connection, before: float) -> None:
     """Let go of what was uploaded earlier and not sent."""
     db.execute("DELETE FROM attachments WHERE state = 'uploaded' AND at < ?", (before,))
 
 
-def refuse(db: sqlite3.Connection, session: str, provider: str, model: str, hashes: Iterable[str]) -> None:
+def refuse(db: Connection, session: str, provider: str, model: str, hashes: Iterable[str]) -> None:
     """Note files of a session that a model did not take."""
     db.executemany(
         "INSERT OR IGNORE INTO refused_files (session, provider, model, hash) VALUES (?, ?, ?, ?)",
@@ -190,6 +188,6 @@ def refuse(db: sqlite3.Connection, session: str, provider: str, model: str, hash
     )
 
 
-def refused(db: sqlite3.Connection, session: str) -> frozenset[tuple[str, str, str]]:
+def refused(db: Connection, session: str) -> frozenset[tuple[str, str, str]]:
     """(provider, model, hash) of what models did not take."""
     return frozenset(db.execute("SELECT provider, model, hash FROM refused_files WHERE session = ?", (session,)))

@@ -1,14 +1,14 @@
 """Notes whose source is to be forgotten, and what the history says of them."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 
+from clew.store.connection import Connection
 from clew.store.notes import By
 from clew.store.notes.verbs import Work, told
 
 
-def forget(db: sqlite3.Connection, ids: Sequence[str], now: float) -> list[tuple[str, str]]:
+def forget(db: Connection, ids: Sequence[str], now: float) -> list[tuple[str, str]]:
     """Remove what was noted from these messages, in every scope, the changes of the history that quote it, and entities of which nothing
     is known any more. Returns (scope, words) of each fact that was removed."""
     listed = json.dumps(ids)
@@ -35,7 +35,7 @@ def forget(db: sqlite3.Connection, ids: Sequence[str], now: float) -> list[tuple
     return words
 
 
-def _known(db: sqlite3.Connection, entity: int) -> bool:
+def _known(db: Connection, entity: int) -> bool:
     row = db.execute(
         "SELECT EXISTS (SELECT 1 FROM observations WHERE entity = ?1) OR EXISTS (SELECT 1 FROM relations WHERE ?1 IN (entity, target))",
         (entity,),
@@ -43,7 +43,7 @@ def _known(db: sqlite3.Connection, entity: int) -> bool:
     return bool(row[0])
 
 
-def _leave_history(db: sqlite3.Connection, ids: Sequence[str]) -> None:
+def _leave_history(db: Connection, ids: Sequence[str]) -> None:
     """A change that quotes a source cannot be read or undone any more."""
     wanted = {f'"source": "{each}"' for each in ids}
     gone = [number for number, rows in db.execute("SELECT id, rows FROM note_changes") if any(each in rows for each in wanted)]

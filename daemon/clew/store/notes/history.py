@@ -7,13 +7,14 @@ from typing import Any
 
 from clew.context.notes import ScopeKind
 from clew.errors import NotFound, UsageError
+from clew.store.connection import Connection
 from clew.store.notes import By, Change, NoteEffect, Where, scopes
 from clew.store.notes.verbs import INDEXED, Work, change, log
 
 CHANGED_SINCE = "Something it changed was changed again since. Undo that first."
 
 
-def listing(db: sqlite3.Connection, where: Where, kind: ScopeKind, limit: int) -> list[Change]:
+def listing(db: Connection, where: Where, kind: ScopeKind, limit: int) -> list[Change]:
     """Changes of a scope, the newest first."""
     within = scopes.reach(db, where)
     rows = db.execute(
@@ -24,7 +25,7 @@ def listing(db: sqlite3.Connection, where: Where, kind: ScopeKind, limit: int) -
     return [Change(number, kind, summary, by, at, undone, bool(damaged)) for number, summary, by, at, undone, damaged in rows]
 
 
-def take(db: sqlite3.Connection, effect: NoteEffect, now: float, known: Collection[str]) -> None:
+def take(db: Connection, effect: NoteEffect, now: float, known: Collection[str]) -> None:
     """Let the effect of a command take place. Raises NotFound or UsageError where it cannot."""
     if not effect.edits:
         undo(db, effect.where, effect.kind, effect.undo, effect.by, now)
@@ -36,7 +37,7 @@ def take(db: sqlite3.Connection, effect: NoteEffect, now: float, known: Collecti
         raise NotFound(f"Nothing is noted as {done[0].what}.")
 
 
-def undo(db: sqlite3.Connection, where: Where, kind: ScopeKind, number: int | None, by: By, now: float) -> Change:
+def undo(db: Connection, where: Where, kind: ScopeKind, number: int | None, by: By, now: float) -> Change:
     """Take a change back, the newest that stands if no `number` is given. Returns it.
 
     Undoing is a change too, which can be undone. Raises NotFound, or UsageError where what it changed was changed again since.
@@ -59,7 +60,7 @@ def undo(db: sqlite3.Connection, where: Where, kind: ScopeKind, number: int | No
     return Change(identifier, kind, summary, who, at, done)
 
 
-def newest(db: sqlite3.Connection, where: Where, kind: ScopeKind) -> Change:
+def newest(db: Connection, where: Where, kind: ScopeKind) -> Change:
     """The newest change that stands and is no undoing itself. Raises NotFound or UsageError."""
     within = scopes.reach(db, where)
     known = scopes.numbers(db, [within[scopes.chosen(within, kind)]])
@@ -70,7 +71,7 @@ def newest(db: sqlite3.Connection, where: Where, kind: ScopeKind) -> Change:
     return Change(identifier, kind, summary, who, at, undone_by)
 
 
-def _found(db: sqlite3.Connection, scope: int, number: int | None) -> tuple[int, str, str, str, float, int | None] | None:
+def _found(db: Connection, scope: int, number: int | None) -> tuple[int, str, str, str, float, int | None] | None:
     """A row of the history: of this number or, without one, the newest that stands and is no undoing itself."""
     row: tuple[int, str, str, str, float, int | None] | None = db.execute(
         "SELECT id, summary, rows, by, at, undone_by FROM note_changes WHERE scope = ? AND (id = ? OR (? IS NULL AND undone_by IS NULL"

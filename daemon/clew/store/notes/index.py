@@ -1,14 +1,13 @@
 """The search index of the notes: a row for each entity, observation and relation, with its scope as an indexed term."""
 
 import json
-import sqlite3
 from collections.abc import Collection, Sequence
 
 from clew.context.naming import name_key, text_key
 from clew.context.notes import Match, ranked
 from clew.context.stopwords import stop_words
 from clew.context.text import INDEX_VERSION, UNSPACED_RUN, WORD, index_text, letters, normalise, pairs, stem
-from clew.store import damage
+from clew.store.connection import Connection
 
 _PLACE: dict[str, int] = {"entities": 0, "observations": 1, "relations": 2}
 MOST_TERMS = 16
@@ -27,17 +26,17 @@ _ALL = " UNION ALL ".join(_TEXTS.values())
 _VERSION = "notes_index_version"
 
 
-def put(db: sqlite3.Connection, kind: str, identifier: int) -> None:
+def put(db: Connection, kind: str, identifier: int) -> None:
     """Index a row of one of the tables."""
     _insert(db, *db.execute(f"{_TEXTS[kind]} WHERE {_ROW_OF[kind]} = ?", (identifier,)).fetchone())
 
 
-def _insert(db: sqlite3.Connection, item: int, scope: int, name: str, text: str) -> None:
+def _insert(db: Connection, item: int, scope: int, name: str, text: str) -> None:
     values = (item, index_text(name), index_text(text), term(scope))
     db.execute("INSERT INTO notes_fts (rowid, name, text, scope) VALUES (?, ?, ?, ?)", values)
 
 
-def remove(db: sqlite3.Connection, kind: str, identifier: int) -> None:
+def remove(db: Connection, kind: str, identifier: int) -> None:
     db.execute("DELETE FROM notes_fts WHERE rowid = ?", (4 * identifier + _PLACE[kind],))
 
 
@@ -46,7 +45,7 @@ def term(scope: int) -> str:
     return f"scope{scope}"
 
 
-def is_current(db: sqlite3.Connection) -> bool:
+def is_current(db: Connection) -> bool:
     """Whether the index is of this version, or there is nothing in it."""
     row = db.execute("SELECT value FROM meta WHERE key = ?", (_VERSION,)).fetchone()
     if row is None:
@@ -54,21 +53,21 @@ def is_current(db: sqlite3.Connection) -> bool:
     return bool(row[0] == str(INDEX_VERSION))
 
 
-def rebuild(db: sqlite3.Connection) -> None:
+def rebuild(db: Connection) -> None:
     """Build the index anew from the tables."""
     db.execute("DELETE FROM notes_fts")
-    for row in damage.rows(db, _ALL):
+    for row in db.readable(_ALL):
         _insert(db, *row)
     sign(db)
 
 
-def sign(db: sqlite3.Connection) -> None:
+def sign(db: Connection) -> None:
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_VERSION, str(INDEX_VERSION)))
 
 
-def problems(db: sqlite3.Connection) -> list[str]:
+def problems(db: Connection) -> list[str]:
     """What is wrong with notes, in words: the index against the tables, and relations or observations of nothing."""
-    texts = damage.rows(db, _ALL)
+    texts = db.readable(_ALL)
     expected = {item: (index_text(name), index_text(text), term(scope)) for item, scope, name, text in texts}
     lost = db.execute(f"SELECT count(*) FROM ({_ALL})").fetchone()[0] - len(texts)
     stored = {item: tuple(row) for item, *row in db.execute("SELECT rowid, name, text, scope FROM notes_fts")}
@@ -92,7 +91,7 @@ def terms(query: str) -> list[str]:
     return list(dict.fromkeys([*telling, *runs] or words))[:MOST_TERMS]
 
 
-def search(db: sqlite3.Connection, scopes: Collection[int], query: str, limit: int) -> list[int]:
+def search(db: Connection, scopes: Collection[int], query: str, limit: int) -> list[int]:
     """Entities of these scopes that a query asks for, best first; with nothing to look for, those noted last."""
     if not scopes:
         return []
@@ -109,7 +108,7 @@ def search(db: sqlite3.Connection, scopes: Collection[int], query: str, limit: i
     return ranked([stem(each) for each in wanted], _matches(db, within, items), limit)
 
 
-def _matching(db: sqlite3.Connection, scopes: Collection[int], wanted: Sequence[str]) -> list[int]:
+def _matching(db: Connection, scopes: Collection[int], wanted: Sequence[str]) -> list[int]:
     allowed = " OR ".join(map(term, sorted(scopes)))
     asked = " OR ".join(f'"{each}"' for each in wanted)  # words hold letters and digits only
     rows = db.execute(
@@ -119,7 +118,7 @@ def _matching(db: sqlite3.Connection, scopes: Collection[int], wanted: Sequence[
     return [item for (item,) in rows]
 
 
-def _matches(db: sqlite3.Connection, within: str, items: Sequence[int]) -> list[Match]:
+def _matches(db: Connection, within: str, items: Sequence[int]) -> list[Match]:
     """The indexed rows with the entities that they are about, which must be of these scopes."""
     rows = db.execute(
         "SELECT f.name, f.text, coalesce(e.id, o.entity, r.entity), r.target FROM notes_fts AS f"
@@ -136,7 +135,7 @@ def _matches(db: sqlite3.Connection, within: str, items: Sequence[int]) -> list[
     ]
 
 
-def _containing(db: sqlite3.Connection, within: str, query: str, limit: int) -> list[int]:
+def _containing(db: Connection, within: str, query: str, limit: int) -> list[int]:
     """Entities in whose name or observations the query stands as it is, inside of a word too."""
     rows = db.execute(
         "SELECT DISTINCT e.id FROM entities AS e LEFT JOIN observations AS o ON o.entity = e.id"

@@ -1,15 +1,15 @@
 """Facts that a compaction lets go, noted in the commit that lets them go."""
 
-import sqlite3
 from collections.abc import Collection, Sequence
 
+from clew.store.connection import Connection
 from clew.store.notes import By, Offer, PutEntity, PutFact, Where, scopes, verbs
 
 CLEW = "clew"
 """Who notes them, as the history has it."""
 
 
-def take(db: sqlite3.Connection, session: str, offered: Sequence[Offer], now: float, known: Collection[str]) -> None:
+def take(db: Connection, session: str, offered: Sequence[Offer], now: float, known: Collection[str]) -> None:
     """Note what people said of themselves: in their own chat as theirs, else as the chat's. known: secrets of this installation."""
     row = db.execute("SELECT address FROM chats WHERE id = (SELECT chat FROM sessions WHERE id = ?)", (session,)).fetchone()
     if row is None:

@@ -1,13 +1,13 @@
 """Reading notes: what stands in a prompt, what is looked up, what is listed."""
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clew.context.naming import name_key
 from clew.context.notes import Entity, Fact, Notes, Preference, ScopeKind
-from clew.store import PromptState, damage
+from clew.store import PromptState
+from clew.store.connection import Connection
 from clew.store.notes import Kept, Standing, Where, index, scopes, still_stands
 
 SHOWN_FACTS = 300
@@ -23,13 +23,13 @@ _SCOPES_AT = (
 """The scopes that a chat sees, as `scopes.reach` has them, in one statement: this is asked for every turn."""
 
 
-def standing(db: sqlite3.Connection, address: str, state: PromptState, now: float) -> Standing:
+def standing(db: Connection, address: str, state: PromptState, now: float) -> Standing:
     """What is known at an address; the notes are read only where the session's prompt shows what may not stay."""
     rows = db.execute(_SCOPES_AT, (address.partition("/")[0], address)).fetchall()
     return _standing(db, rows, state, now)
 
 
-def standing_for(db: sqlite3.Connection, where: Where, now: float) -> Standing:
+def standing_for(db: Connection, where: Where, now: float) -> Standing:
     """What is known there, whatever any prompt shows."""
     rows = []
     for scope in sorted(scopes.reach(db, where).values()):
@@ -37,7 +37,7 @@ def standing_for(db: sqlite3.Connection, where: Where, now: float) -> Standing:
     return _standing(db, rows, None, now)
 
 
-def _standing(db: sqlite3.Connection, rows: Sequence[tuple[str, int, int]], state: PromptState | None, now: float) -> Standing:
+def _standing(db: Connection, rows: Sequence[tuple[str, int, int]], state: PromptState | None, now: float) -> Standing:
     if not rows:
         return Standing(notes=None if state and not state.notes_key else Notes())
     breaks = {scope: count for scope, _, count in rows}
@@ -53,10 +53,9 @@ def _kind(scope: str) -> ScopeKind:
     return scope.partition(":")[0]  # type: ignore[return-value]  # one of them
 
 
-def _for_prompt(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind], now: float) -> Notes:
+def _for_prompt(db: Connection, kinds: Mapping[int, ScopeKind], now: float) -> Notes:
     within = json.dumps(sorted(kinds))
-    facts = damage.rows(
-        db,
+    facts = db.readable(
         f"SELECT entity, text, '', valid_from, expires FROM observations WHERE {_HOLDS}"
         " AND entity IN (SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)))"
         " UNION ALL SELECT r.entity, r.type, t.name, r.valid_from, NULL FROM relations AS r JOIN entities AS t ON t.id = r.target"
@@ -77,10 +76,9 @@ def _for_prompt(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind], now: flo
     return Notes(_preferences(db, kinds), tuple(_entity(row, kinds, of.get(row[0], [])) for row in _named(db, within, wanted)))
 
 
-def _named(db: sqlite3.Connection, within: str, wanted: Sequence[int]) -> list[Any]:
+def _named(db: Connection, within: str, wanted: Sequence[int]) -> list[Any]:
     """Rows of these entities, of these scopes only, in the order in which they are wanted."""
-    rows = damage.rows(
-        db,
+    rows = db.readable(
         "SELECT id, scope, name, type, created FROM entities WHERE id IN (SELECT value FROM json_each(?))"
         " AND scope IN (SELECT value FROM json_each(?))",
         json.dumps(wanted),
@@ -95,9 +93,8 @@ def _entity(row: Sequence[Any], kinds: Mapping[int, ScopeKind], facts: Sequence[
     return Entity(kinds[scope], name, kind, tuple(facts), created)
 
 
-def _preferences(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind]) -> tuple[Preference, ...]:
-    rows = damage.rows(
-        db,
+def _preferences(db: Connection, kinds: Mapping[int, ScopeKind]) -> tuple[Preference, ...]:
+    rows = db.readable(
         "SELECT scope, key, value, at FROM preferences WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY key, scope",
         json.dumps(sorted(kinds)),
     )
@@ -107,7 +104,7 @@ def _preferences(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind]) -> tupl
 # Looking up ------------------------------------------------------------------------------------------------------
 
 
-def listing(db: sqlite3.Connection, where: Where, kind: ScopeKind | None, now: float) -> Notes:
+def listing(db: Connection, where: Where, kind: ScopeKind | None, now: float) -> Notes:
     """All notes of one kind, or of all that may be seen: the entities noted first at the beginning, with all of their facts."""
     kinds = _seen(db, where, kind)
     within = json.dumps(sorted(kinds))
@@ -115,20 +112,20 @@ def listing(db: sqlite3.Connection, where: Where, kind: ScopeKind | None, now: f
     return Notes(_preferences(db, kinds), _whole(db, kinds, [identifier for (identifier,) in rows], now))
 
 
-def kept(db: sqlite3.Connection) -> list[Kept]:
+def kept(db: Connection) -> list[Kept]:
     """Every scope in which something was ever noted, by name."""
     counted = ", ".join(f"(SELECT count(*) FROM {table} WHERE scope = s.id)" for table in ("preferences", "entities", "note_changes"))
     rows = db.execute(f"SELECT s.scope, {counted} FROM note_scopes AS s ORDER BY s.scope").fetchall()
     return [Kept(_kind(scope), scope.partition(":")[2], *counts) for scope, *counts in rows]
 
 
-def search(db: sqlite3.Connection, where: Where, query: str, limit: int, now: float) -> tuple[Entity, ...]:
+def search(db: Connection, where: Where, query: str, limit: int, now: float) -> tuple[Entity, ...]:
     """What a query asks for, best first, with all facts."""
     kinds = _seen(db, where, None)
     return _whole(db, kinds, index.search(db, kinds, query, limit), now)
 
 
-def opened(db: sqlite3.Connection, where: Where, names: Sequence[str], now: float) -> tuple[Entity, ...]:
+def opened(db: Connection, where: Where, names: Sequence[str], now: float) -> tuple[Entity, ...]:
     """The entities with these names, in every scope that may be seen."""
     kinds = _seen(db, where, None)
     rows = db.execute(
@@ -138,11 +135,11 @@ def opened(db: sqlite3.Connection, where: Where, names: Sequence[str], now: floa
     return _whole(db, kinds, [identifier for (identifier,) in rows], now)
 
 
-def preference(db: sqlite3.Connection, where: Where, kind: ScopeKind, key: str) -> Preference | None:
+def preference(db: Connection, where: Where, kind: ScopeKind, key: str) -> Preference | None:
     return next((each for each in _preferences(db, _seen(db, where, kind)) if each.key == key), None)
 
 
-def _seen(db: sqlite3.Connection, where: Where, kind: ScopeKind | None) -> dict[int, ScopeKind]:
+def _seen(db: Connection, where: Where, kind: ScopeKind | None) -> dict[int, ScopeKind]:
     """The scopes that are meant, of those that may be seen. Raises UsageError where there is none of that kind."""
     within = scopes.reach(db, where)
     meant = within if kind is None else {kind: within[scopes.chosen(within, kind)]}
@@ -150,13 +147,12 @@ def _seen(db: sqlite3.Connection, where: Where, kind: ScopeKind | None) -> dict[
     return {found[scope]: each for each, scope in meant.items() if scope in found}
 
 
-def _whole(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind], wanted: Sequence[int], now: float) -> tuple[Entity, ...]:
+def _whole(db: Connection, kinds: Mapping[int, ScopeKind], wanted: Sequence[int], now: float) -> tuple[Entity, ...]:
     """Entities with all of their facts, the oldest first; relations to them too."""
     rows = _named(db, json.dumps(sorted(kinds)), wanted)
     chosen = json.dumps([row[0] for row in rows])
     facts: dict[int, list[Fact]] = {row[0]: [] for row in rows}
-    observations = damage.rows(
-        db,
+    observations = db.readable(
         "SELECT entity, text, valid_from, valid_to, expires, coalesce(source, ''), speaker FROM observations"
         " WHERE entity IN (SELECT value FROM json_each(?)) ORDER BY valid_from, id",
         chosen,
@@ -164,8 +160,7 @@ def _whole(db: sqlite3.Connection, kinds: Mapping[int, ScopeKind], wanted: Seque
     for entity, text, since, until, expires, source, speaker in observations:
         ended = expires if until is None and expires is not None and expires <= now else until
         facts[entity].append(Fact("", text, since, "", ended, expires, source, speaker))
-    relations = damage.rows(
-        db,
+    relations = db.readable(
         "SELECT r.entity, e.name, r.target, t.name, r.type, r.valid_from, r.valid_to, coalesce(r.source, ''), r.speaker"
         " FROM relations AS r JOIN entities AS e ON e.id = r.entity JOIN entities AS t ON t.id = r.target"
         " WHERE r.entity IN (SELECT value FROM json_each(?)) OR r.target IN (SELECT value FROM json_each(?)) ORDER BY r.valid_from, r.id",

@@ -1,17 +1,17 @@
 """Whose notes are whose. There is no way to a note but through a reach, and a reach is made of rows, never of what a model says."""
 
-import sqlite3
 from collections.abc import Iterable, Mapping
 
 from clew.context.notes import ScopeKind
 from clew.errors import UsageError
+from clew.store.connection import Connection
 from clew.store.notes import Where
 
 Reach = Mapping[ScopeKind, str]
 """The scopes that may be seen and changed, by their kind."""
 
 
-def reach(db: sqlite3.Connection, where: Where) -> Reach:
+def reach(db: Connection, where: Where) -> Reach:
     """What may be seen from a chat: its project's notes and, in somebody's direct chat, that person's own. Nothing where there is no chat.
 
     A chat that no project names is a project of its own, by its address; the name of a project holds for the threads of its chats too.
@@ -27,7 +27,7 @@ def reach(db: sqlite3.Connection, where: Where) -> Reach:
     return {**own, **shared}
 
 
-def project_of(db: sqlite3.Connection, address: str) -> str:
+def project_of(db: Connection, address: str) -> str:
     """The project of the chat at an address."""
     row = db.execute(
         "SELECT name FROM projects WHERE address IN (?, ?) ORDER BY address = ? DESC LIMIT 1",
@@ -36,26 +36,26 @@ def project_of(db: sqlite3.Connection, address: str) -> str:
     return row[0] if row else address
 
 
-def zone(db: sqlite3.Connection, where: Where) -> str | None:
+def zone(db: Connection, where: Where) -> str | None:
     """The IANA name of the zone of the person whose own notes may be seen."""
     person = reach(db, where).get("user", "").partition(":")[2]
     row = db.execute("SELECT timezone FROM people WHERE id = ?", (person,)).fetchone()
     return row[0] if row else None
 
 
-def sync_projects(db: sqlite3.Connection, projects: Mapping[str, str]) -> None:
+def sync_projects(db: Connection, projects: Mapping[str, str]) -> None:
     """Make the projects exactly those of the config: address → name."""
     db.execute("DELETE FROM projects")
     db.executemany("INSERT INTO projects (address, name) VALUES (?, ?)", projects.items())
 
 
-def machines_owner(db: sqlite3.Connection) -> str | None:
+def machines_owner(db: Connection) -> str | None:
     """The owner that was made up for this machine while none was configured."""
     row = db.execute("SELECT id FROM people WHERE origin = 'local'").fetchone()
     return row[0] if row else None
 
 
-def hand_over(db: sqlite3.Connection, before: str | None, owner: str | None) -> None:
+def hand_over(db: Connection, before: str | None, owner: str | None) -> None:
     """Give the notes of the machine's owner to the owner whom the config names now, unless these have notes of their own already."""
     if before is None or owner is None or before == owner:
         return
@@ -73,14 +73,14 @@ def chosen(within: Reach, kind: ScopeKind | None) -> ScopeKind:
     return meant
 
 
-def number(db: sqlite3.Connection, scope: str) -> int:
+def number(db: Connection, scope: str) -> int:
     """The number of a scope, which is made where it is new."""
     found = db.execute("SELECT id FROM note_scopes WHERE scope = ?", (scope,)).fetchone()
     made = found or db.execute("INSERT INTO note_scopes (scope) VALUES (?) RETURNING id", (scope,)).fetchone()
     return int(made[0])
 
 
-def numbers(db: sqlite3.Connection, scopes: Iterable[str]) -> dict[str, int]:
+def numbers(db: Connection, scopes: Iterable[str]) -> dict[str, int]:
     """The numbers of those scopes in which something was ever noted."""
     found = {}
     for scope in scopes:

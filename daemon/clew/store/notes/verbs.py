@@ -1,7 +1,6 @@
 """Changing notes: each call is part of one transaction, and leaves one entry in the history of its scope."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +9,8 @@ from clew.context.contradictions import contradicted, slot
 from clew.context.naming import name_key, text_key
 from clew.context.notes import ScopeKind
 from clew.context.screening import refusal, tidy
-from clew.store import damage, private
+from clew.store import private
+from clew.store.connection import Connection
 from clew.store.notes import (
     HISTORY,
     LONGEST_NAME,
@@ -54,7 +54,7 @@ class Work:
     """A change in the making. rows: (table, row before, row after) of each row that it changed, in order. breaks: something that was
     known holds no longer."""
 
-    db: sqlite3.Connection
+    db: Connection
     scope: int
     by: By
     now: float
@@ -72,7 +72,7 @@ class Work:
 
     def select(self, sql: str, *values: Any) -> list[Row]:
         names = [column[0] for column in self.db.execute(f"{sql} LIMIT 0", values).description]
-        return [dict(zip(names, row, strict=True)) for row in damage.rows(self.db, sql, *values)]
+        return [dict(zip(names, row, strict=True)) for row in self.db.readable(sql, *values)]
 
     def insert(self, table: str, **values: Any) -> int:
         names, marks = ", ".join(values), ", ".join("?" * len(values))
@@ -129,7 +129,7 @@ class Work:
 
 
 def change(
-    db: sqlite3.Connection, where: Where, kind: ScopeKind | None, edits: Sequence[Edit], by: By, now: float, known: Collection[str]
+    db: Connection, where: Where, kind: ScopeKind | None, edits: Sequence[Edit], by: By, now: float, known: Collection[str]
 ) -> list[Noted]:
     """Carry edits out, one after the other; one that is refused leaves the others alone.
 
@@ -149,7 +149,7 @@ def change(
     return [min(each, key=lambda noted: noted.state != "removed") for each in zip(*by_scope, strict=True)]
 
 
-def _changed(db: sqlite3.Connection, scope: str, edits: Sequence[Edit], by: By, now: float, known: Collection[str]) -> list[Noted]:
+def _changed(db: Connection, scope: str, edits: Sequence[Edit], by: By, now: float, known: Collection[str]) -> list[Noted]:
     work = Work(db, scopes.number(db, scope), by, now, known)
     done = [_carried_out(work, each) for each in edits]
     if work.rows:
@@ -186,7 +186,7 @@ def _said(noted: Noted) -> str:
     return f"{verb}{noted.what}" + "".join(f" (no longer: {each})" for each in noted.closed)
 
 
-def _sourced(db: sqlite3.Connection, by: By) -> By:
+def _sourced(db: Connection, by: By) -> By:
     """With the newest user message of its turn as the source."""
     row = db.execute(
         "SELECT id, coalesce(nullif(sender_name, ''), sender), at FROM messages WHERE turn = ? AND role = 'user' ORDER BY seq DESC LIMIT 1",

@@ -9,6 +9,7 @@ from pathlib import Path
 from clew.errors import StoreError
 from clew.store.files import verbs
 from clew.store.files.folder import FOLDER, Folder
+from clew.store.sqlite.connection import SqliteConnection
 
 PAGES = 2000
 """Pages that are copied at once: some 8 MB."""
@@ -52,7 +53,7 @@ def copied_files(source: Path, path: Path, earlier: Path | None = None) -> int:
 
     earlier: another copy on the same disk. What lies beside that one already takes no room again: a file never changes once it has a name.
     """
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+    with closing(SqliteConnection(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         known = db.execute("SELECT 1 FROM pragma_table_info('attachments') WHERE name = 'hash'").fetchone()
         wanted = sorted(verbs.wanted(db)) if known else []
     origin, copy = Folder(source.with_name(FOLDER)), Folder(files_beside(path))
