@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pydantic import SecretStr
 from clew.plugins import Fault, Remark
 from clew.transport import Preview, Refused, Retry, Typing, Unknown
 from clew_transports.mqtt import doctor
+from clew_transports.mqtt.connection import Broker, Connection
 from clew_transports.mqtt.transport import MqttTransport, Settings, plugin
 from tests.integration.mqtt_harness import (
     DEADLINE_S,
@@ -624,3 +626,11 @@ def test_what_a_broker_does_not_do_is_named() -> None:
     told = {"MaximumQoS": 0, "WildcardSubscriptionAvailable": 0, "RetainAvailable": 0}
     assert [fault.serious for fault in doctor.limits(told)] == [True, True, False]
     assert list(doctor.limits({"MaximumQoS": 1, "RetainAvailable": 1})) == []
+
+
+@pytest.mark.asyncio
+async def test_a_small_packet_leaves_right_behind_another(mosquitto: Mosquitto) -> None:
+    async with Connection(Broker("127.0.0.1", mosquitto.port, "clew-clew", "")) as connection:
+        opened = connection._client.socket()
+        assert isinstance(opened, socket.socket)
+        assert opened.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -1,6 +1,7 @@
 """One connection to an MQTT 5 broker that acknowledges nothing by itself."""
 
 import asyncio
+import socket
 import ssl
 from collections import deque
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ MAX_WAITING_PACKETS = 256
 
 TIMEOUT_S = 10.0
 """For each answer of the broker."""
+NO_DELAY = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
+"""A reply leaves right behind the acknowledgement of its message, which TCP would have confirmed first, 40 ms later."""
 
 TOLD = ("MaximumPacketSize", "MaximumQoS", "RetainAvailable", "SessionExpiryInterval", "WildcardSubscriptionAvailable")
 """What a broker may say of itself when it takes a connection."""
@@ -114,6 +117,7 @@ class Connection(aiomqtt.Client):
             will=aiomqtt.Will(broker.status, b"offline", qos=1, retain=True) if broker.status else None,
             keepalive=max(1, round(broker.keepalive)),
             timeout=TIMEOUT_S,
+            socket_options=NO_DELAY,
         )
         self._client.manual_ack_set(True)  # aiomqtt has no option for it
         self.session_present = False
