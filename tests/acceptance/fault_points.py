@@ -58,22 +58,27 @@ class Points:
 
 def install(reach: Callable[[str], None]) -> None:
     """Put the points into this process's clew."""
-    transact = database._transact
+    transact, idle = database._transact, set[Any]()
 
     def written(run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
         def then_reach(db: Any, write: Any) -> Any:
+            due = write.look is None or write.look(db)[0]  # one that shares a commit with others is not asked
             done = run(db, write)
-            if not _came_to_nothing(write, done):
+            if due and not _claimed_nothing(write, done):
+                idle.discard(write)
                 reach(f"written {_verb(write)}")
+            else:
+                idle.add(write)
             return done
 
         return then_reach
 
     def committed(db: Any, group: Any) -> Any:
         done = transact(db, group)
-        for write, outcome in zip(group, done, strict=True):  # which of them share a commit is a matter of moments
-            if not _came_to_nothing(write, outcome):
+        for write in group:  # which of them share a commit is a matter of moments
+            if write not in idle:
                 reach(f"committed {_verb(write)}")
+        idle.clear()
         return done
 
     for name in ("_first", "_savepoint"):
@@ -99,11 +104,10 @@ def _verb(write: Any) -> str:
     return getattr(run, "__name__", "other")
 
 
-def _came_to_nothing(write: Any, outcome: Any) -> bool:
-    """Whether it claimed a turn or a delivery, or took what is due, and there was none. How often that is looked for is a matter of moments
-    too."""
+def _claimed_nothing(write: Any, outcome: Any) -> bool:
+    """Whether it looked for a turn or a delivery and there was none after all. How often that happens is a matter of moments too."""
     value, _ = outcome
-    return _verb(write) in ("claim", "take") and not (value[0] if isinstance(value, tuple) and value else value)
+    return write.look is not None and _verb(write) in ("claim", "take") and not (value[0] if isinstance(value, tuple) and value else value)
 
 
 def _around(owner: type, method: str, name: str, reach: Callable[[str], None]) -> None:

@@ -7,13 +7,11 @@ run left behind; where the kill fell between a call and the note of its result, 
 import asyncio
 import contextlib
 import json
-import os
 import re
-import signal
 import sqlite3
-import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,11 +20,10 @@ import aiohttp
 import pytest
 
 from clew.agent import INTERRUPTED
-from clew.config import Config, load
-from clew.plugins import registry
 from tests.acceptance import stamp
 from tests.acceptance.clients import Client, MqttClient, TelegramClient, WebClient, WebhookClient, online
 from tests.acceptance.harness import DEADLINE_S
+from tests.acceptance.kills import Daemons, at_each, read
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import last_is_tool_result
 from tests.emulators.server import JsonObject, Reply
@@ -41,8 +38,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.mosquitto, pytest.mark.asyncio, pytes
 NUMBERED = re.compile(r"toolu_\d+")
 END = {"mqtt": "committed settle", "webhook": "committed settle", "telegram": "committed settle", "web": "committed finish"}
 """The last point of a turn: the reply is noted as sent, or stored where that counts as sent."""
-
-
+AT_LEAST = {"mqtt": 36, "webhook": 36, "telegram": 36, "web": 30}
+"""Points of a start and a turn at which a daemon is killed."""
+AT_LEAST_AGAIN = 20
+"""Those of the start and the turn that follow a kill behind the call."""
 EFFECT = "after call 1"
 """The call took effect, and nothing says so yet."""
 
@@ -65,52 +64,6 @@ class Model:
 
 def text_of(content: Any) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
-
-
-class Daemons:
-    """Starts daemons that are killed at a point, one at a time."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-
-    @classmethod
-    @contextlib.asynccontextmanager
-    async def ready(cls, environment: dict[str, str]) -> AsyncIterator["Daemons"]:
-        bare = {name: value for name, value in os.environ.items() if not name.startswith(("CLEW_", "ANTHROPIC_", "NOTIFY_"))}
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.acceptance.fault_points"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env={**bare, **environment},
-        )
-        assert process.stdin is not None
-        try:
-            yield cls(process)
-        finally:
-            process.stdin.close()
-            await process.wait()
-
-    async def run(self, folder: Path, config: Path, at: str, end: str) -> int:
-        """Run one until it is killed at point `at`, or has passed `end` and was stopped. Returns its status."""
-        points = folder / "points"
-        points.touch()
-        (folder / "stamps").touch()
-        environment = {stamp.FILE: str(folder / "stamps")}
-        job = {"config": str(config), "at": at, "points": str(points), "log": str(folder / "log"), "environment": environment}
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(job).encode() + b"\n")
-        number = await self._number()
-        ended = asyncio.ensure_future(self._number())
-        await until(lambda: ended.done() or end in points.read_text())
-        with contextlib.suppress(ProcessLookupError):
-            if not ended.done():
-                os.kill(number, signal.SIGTERM)
-        return await ended
-
-    async def _number(self) -> int:
-        assert self._process.stdout is not None
-        async with asyncio.timeout(DEADLINE_S):
-            return int(await self._process.stdout.readline())
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,20 +182,11 @@ class House:
             saying = group.create_task(client.say("Please stamp this."))
             if self.kind == "mqtt":
                 await saying  # a broker has it before the daemon starts; a caller of the webhook tries until there is one
-            passed = await self._run(folder, path, at)
-            again = await self._run(folder, path, then) if then is not None else None
+            passed = await self.daemons.run(folder, path, at, END[self.kind])
+            again = await self.daemons.run(folder, path, then, END[self.kind]) if then is not None else None
             await self._restarted(folder, path, client)
-        self._check(folder, client, at, passed, twice=bool(then))
+        self._check(folder, client, at if at in passed else "", passed, twice=bool(then))
         return passed if again is None else again
-
-    async def _run(self, folder: Path, path: Path, at: str) -> list[str]:
-        """One daemon, killed at a point or not. Returns the points that it passed, that one the last."""
-        (folder / "points").write_text("")
-        status = await self.daemons.run(folder, path, at, END[self.kind])
-        assert status == (-signal.SIGKILL if at else 0), (folder / "log").read_text()
-        passed = read_points(folder)
-        assert not at or passed[-1] == at
-        return passed
 
     async def _restarted(self, folder: Path, path: Path, client: Client) -> None:
         self.monkeypatch.setenv(stamp.FILE, str(folder / "stamps"))
@@ -266,18 +210,6 @@ class House:
         assert client.differing == [], where
         assert client.repeats == 0 or twice or (at and "before send 1" in passed[:-1]), where
         assert self.model.calls == 2 if "committed finish 1" in passed else 2 <= self.model.calls <= 3 + twice, where
-
-
-def read_points(folder: Path) -> list[str]:
-    return (folder / "points").read_text().splitlines()
-
-
-def read(path: Path) -> Config:
-    """The config at `path`, read by this process."""
-    transports, providers = (
-        {name: each.Config for name, each in registry(f"clew.{group}").items()} for group in ("transports", "providers")
-    )
-    return load(path, transports=transports, providers=providers)
 
 
 @contextlib.asynccontextmanager
@@ -310,8 +242,7 @@ async def test_killed_at_any_point_the_turn_ends_as_if_it_had_not_been(
         await subscribed(home)
         points = await home.killed_at()
         print("\n".join(points))
-        for at in points:
-            await home.killed_at(at)
+        await at_each(points, home.killed_at, AT_LEAST[kind])
 
 
 async def test_killed_again_at_any_point_of_the_restart_it_ends_so_too(
@@ -320,5 +251,4 @@ async def test_killed_again_at_any_point_of_the_restart_it_ends_so_too(
     # P42 P43 P48
     async with house(tmp_path, "mqtt", mosquitto, monkeypatch) as home:
         await subscribed(home)
-        for then in await home.killed_at(EFFECT, ""):
-            await home.killed_at(EFFECT, then)
+        await at_each(await home.killed_at(EFFECT, ""), partial(home.killed_at, EFFECT), AT_LEAST_AGAIN)
