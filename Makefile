@@ -1,4 +1,4 @@
-# make run · make test · make check · make e2e · make soak · make bench · make lock
+# make run · make test · make check · make e2e · make soak · make bench · make bench-check · make lock
 # Everything happens in .venv, which the first target that needs it creates from requirements.lock.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
@@ -19,7 +19,7 @@ installed = PATH="$(SBIN_PATH)"; command -v $(1) >/dev/null || { [ "$$(id -u)" =
 	&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(2) >/dev/null; } \
 	|| echo "$(1) is missing (apt-get install $(2)): the tests that need it are skipped"
 
-.PHONY: run test check e2e soak bench lock
+.PHONY: run test check e2e soak bench bench-check lock
 
 run: $(STAMP)
 	@exec $(BIN)/clew run --config $(CONFIG)
@@ -51,8 +51,15 @@ soak: $(STAMP)
 	$(BIN)/python -m pytest -q --hypothesis-profile search --timeout 3600 tests/property
 	CLEW_FUZZ_EXAMPLES=100000 $(BIN)/python -m pytest -q --timeout 3600 tests/property/test_hostile_*.py
 
+# All subjects, or those that ARGS names: make bench ARGS="replying finding".
 bench: $(STAMP)
+	@$(call installed,mosquitto,mosquitto)
 	$(BIN)/python -m bench $(ARGS)
+
+# Fails where a ratio is worse by more than a tenth than the one in bench/results.json.
+bench-check: $(STAMP)
+	@$(call installed,mosquitto,mosquitto)
+	$(BIN)/python -m bench --check $(ARGS)
 
 # requirements.lock: all that make needs. deploy/requirements.lock: the same versions, without the tools for development.
 lock:

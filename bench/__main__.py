@@ -1,130 +1,119 @@
-"""One table: each figure beside the floor of the same run, and the bound it is held to."""
+"""`python -m bench [SUBJECT …]`: measure, show, and keep the figures in bench/results.json, docs/performance.md and its pictures.
 
+`--small`: smaller sizes, and nothing is kept. `--check`: compare with what is kept and end with 1 where a ratio is worse; what is worse is
+measured once more before that is said. `--turns N`: turns after which memory is read. `--page`: nothing is measured, and the page is
+written from what is kept.
+"""
+
+import argparse
 import asyncio
-import json
-import platform
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import background, compaction, finding, turns
-from bench.processes import Measured
-from tests.servers import Mosquitto
+from bench import machine, page
+from bench.checking import compared, regressions
+from bench.figures import Figure, Result, merged, read, written
+from bench.seeding import Stores
+from bench.subject import SMALL, Run, Sizes, Subject
+from bench.subjects import NAMES, SUBJECTS
+from clew.context.redact import redact
+from clew.logging import setup
 
-TURNS = 150
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A measured value, what it is compared with, and the bound (None: shown, not held to anything)."""
-
-    name: str
-    value: float
-    unit: str
-    floor: float | None = None
-    bound: float | None = None
-
-    def line(self) -> str:
-        ratio = f"{self.value / self.floor:6.2f} x floor" if self.floor else " " * 14
-        verdict = "" if self.bound is None else ("ok" if self.value <= self.bound else "OVER")
-        bound = "" if self.bound is None else f"<= {self.bound:g}"
-        return f"{self.name:58} {self.value:9.2f} {self.unit:5} {ratio}  {bound:10} {verdict}"
+RESULTS = machine.ROOT / "bench" / "results.json"
 
 
-async def turn_figures(root: Path) -> list[Figure]:
-    (root / "broker").mkdir()
-    with Mosquitto(root / "broker") as broker:
-        floor_process = Measured("-m", "bench.floor", str(broker.port), str(root / "floor.db"), ready="floor is ready")
-        floor = await turns.cpu_per_turn(floor_process, broker.port, TURNS, daemon=False)
-        floor_process.stop()
-        short = await _clew(root / "short", broker.port, 100, recall=False)
-        long = await _clew(root / "long", broker.port, 100_000, recall=False)
-        recalled = await _clew(root / "recall", broker.port, 100, recall=True)
-        recalled_long = await _clew(root / "recall_long", broker.port, 100_000, recall=True)
-    return [
-        Figure("floor: MQTT receive, one commit, MQTT publish; CPU", floor, "ms"),
-        Figure("turn, recall off, 100 messages before; CPU at the median", short, "ms", floor, 5.0),
-        Figure("turn, recall off, 100,000 messages before; CPU", long, "ms", floor),
-        Figure("ratio 100,000 : 100", long / short, "", None, 1.2),
-        Figure("turn, recall on, 100 messages before; CPU", recalled, "ms", floor),
-        Figure("turn, recall on, 100,000 messages before; CPU", recalled_long, "ms", floor),
-    ]
+async def measured(subject: Subject, sizes: Sizes, stores: Stores, folder: Path) -> Result:
+    """What a subject comes to, here and now."""
+    began = time.monotonic()
+    figures = await subject.measure(Run(folder, sizes, stores))
+    return Result(
+        subject=subject.name,
+        method=subject.method,
+        sizes=subject.sizes(sizes),
+        machine=machine.machine(),
+        python=machine.python(),
+        sqlite=machine.sqlite(),
+        commit=machine.commit(),
+        date=datetime.now(UTC).date().isoformat(),
+        seconds=round(time.monotonic() - began),
+        figures=tuple(figure.rounded() for figure in figures),
+    )
 
 
-async def finding_figures(file: Path) -> list[Figure]:
-    found = await finding.cost(file)
-    return [
-        Figure("floor: six words among 100,000 messages, ranked by SQLite; CPU", found.plain, "ms"),
-        Figure("search for them; CPU", found.search, "ms", found.plain, 20.0),
-    ]
+def line(figure: Figure) -> str:
+    """A figure in one line of the table."""
+    ratio = f"{figure.ratio:9.2f} x {figure.against.name}" if figure.against and figure.ratio is not None else ""
+    verdict = {None: "", True: "met", False: "MISSED"}[figure.met]
+    return f"  {figure.name:72} {page.value(figure):>16} {ratio:40} {verdict}".rstrip()
 
 
-async def _clew(folder: Path, port: int, messages: int, *, recall: bool) -> float:
-    folder.mkdir()
-    await turns.seed(folder, messages)
-    config = turns.write_config(folder, port, recall=recall)
-    measured = Measured("-m", "bench.daemon", str(config), ready="clew is ready")
-    try:
-        return await turns.cpu_per_turn(measured, port, TURNS)
-    finally:
-        measured.stop()
+async def results(subjects: Sequence[Subject], sizes: Sizes, keep: bool) -> dict[str, Result]:
+    """Measure subjects one after the other, and keep what is done. What fails is told, and is not in the results."""
+    found: dict[str, Result] = {}
+    with tempfile.TemporaryDirectory(prefix="clew-bench-") as root:
+        stores = Stores(Path(root) / "stores")
+        for number, subject in enumerate(subjects):
+            try:
+                found[subject.name] = result = await measured(subject, sizes, stores, Path(root) / str(number))
+            except Exception:
+                print(f"{subject.title}: not measured", flush=True)
+                traceback.print_exc()
+                continue
+            print("\n".join([f"{subject.title} ({result.seconds:.0f} s)", *map(line, result.figures)]), flush=True)
+            if keep:
+                _keep(found)
+    return found
 
 
-def _run(config: Path) -> Measured:
-    return Measured("-c", "from clew.cli import main; main()", "run", "--config", str(config), ready="clew is ready")
+def _keep(found: dict[str, Result]) -> None:
+    everything = merged(NAMES, read(RESULTS), found)
+    RESULTS.write_text(written(everything), "utf-8")
+    page.write(machine.ROOT, page.files(SUBJECTS, everything))
 
 
-async def start_figures(root: Path) -> list[Figure]:
-    figures = []
-    for name, providers, cpu, memory in (
-        ("offline", "none: {kind: offline}", 1.5, 90.0),
-        ("anthropic SDK", "claude: {kind: anthropic, model: claude-sonnet-5-5, api_key: not-a-key}", 3.0, 160.0),
-    ):
-        folder = root / name.split()[0]
-        folder.mkdir()
-        config = turns.write_config(folder, 1, recall=True, providers=providers)
-        config.write_text(config.read_text().replace("mqtt: {enabled: true", "mqtt: {enabled: false"))
-        measured = _run(config)
-        figures.append(Figure(f"start to ready, {name}; CPU", measured.cpu_at_start_s, "s", None, cpu))
-        figures.append(Figure(f"resting memory, {name}", measured.resident_mb, "MB", None, memory))
-        measured.stop()
-    return figures
+async def check(subjects: Sequence[Subject], sizes: Sizes) -> int:
+    """1 where a ratio is worse than the one that is kept, in two measurements."""
+    kept, new = read(RESULTS), await results(subjects, sizes, keep=False)
+    worse = regressions(kept, new)
+    if again := [subject for subject in subjects if subject.name in {each.subject for each in worse}]:
+        print("Measured once more: " + ", ".join(subject.title for subject in again), flush=True)
+        worse_again = {(each.subject, each.name) for each in regressions(kept, await results(again, sizes, keep=False))}
+        worse = [each for each in worse if (each.subject, each.name) in worse_again]
+    print(f"{compared(kept, new)} ratios compared, {len(worse)} worse by more than a tenth")
+    print("\n".join(map(str, worse)))
+    return int(bool(worse) or len(new) < len(subjects))
 
 
-async def compaction_figures(root: Path) -> list[Figure]:
-    """The model call of a compaction aside; the longest step is what keeps the loop waiting."""
-    (small, _), (middle, step), (large, _) = (compaction.contract_cpu(count) for count in (250, 1000, 4000))
-    (root / "compaction").mkdir()
-    return [
-        Figure("compaction of 250 messages: planning and contract; CPU", small, "ms"),
-        Figure("compaction of 1,000 messages: planning and contract; CPU", middle, "ms", None, 150.0),
-        Figure("ratio 4,000 : 1,000", large / middle, "", None, 5.0),
-        Figure("longest step of the contract at 1,000 messages; CPU", step, "ms", None, 5.0),
-        Figure("compaction: what the store does; CPU", await compaction.store_cpu(root / "compaction"), "ms", None, 10.0),
-    ]
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure what clew costs.")
+    parser.add_argument("subject", nargs="*", help=f"all of them if none is named: {', '.join(NAMES)}")
+    parser.add_argument("--small", action="store_true", help="smaller sizes; nothing is kept")
+    parser.add_argument("--check", action="store_true", help="compare with what is kept; nothing is kept")
+    parser.add_argument("--turns", type=int, metavar="N", help="turns after which memory is read")
+    parser.add_argument("--page", action="store_true", help="write the page from what is kept, and measure nothing")
+    asked = parser.parse_args()
+    if unknown := set(asked.subject) - set(NAMES):
+        parser.error(f"there is no subject {min(unknown)}; there are {', '.join(NAMES)}")
+    setup("warning", "console", redact)
+    if asked.page:
+        _keep({})
+        return 0
+    subjects = [subject for subject in SUBJECTS if not asked.subject or subject.name in asked.subject]
+    sizes = SMALL if asked.small else Sizes()
+    sizes = replace(sizes, many=asked.turns) if asked.turns else sizes
+    if asked.check:
+        return asyncio.run(check(subjects, sizes))
+    found = asyncio.run(results(subjects, sizes, keep=not asked.small))
+    missed = [figure for result in found.values() for figure in result.missed]
+    print(f"{sum(result.targets for result in found.values()) - len(missed)} targets met, {len(missed)} missed")
+    return int(len(found) < len(subjects))
 
 
-async def background_figures(root: Path) -> list[Figure]:
-    (root / "background").mkdir()
-    found = await background.latency(root / "background")
-    return [
-        Figure("reply while nothing is compacted; from message to reply", found.alone, "ms"),
-        Figure("reply while a compaction runs in the background", found.beside, "ms", found.alone),
-        Figure("difference of the two, held to the noise of the run", found.difference, "ms", None, round(found.noise, 2)),
-    ]
-
-
-async def main() -> int:
-    with tempfile.TemporaryDirectory() as folder:
-        figures = [*await start_figures(Path(folder)), *await turn_figures(Path(folder)), *await compaction_figures(Path(folder))]
-        figures += await background_figures(Path(folder))
-        figures += await finding_figures(Path(folder) / "recall_long" / "data" / "clew.db")
-    print(f"{platform.machine()}, Python {platform.python_version()}, {TURNS} turns each; medians")
-    for figure in figures:
-        print(figure.line())
-    print(json.dumps([asdict(figure) for figure in figures]))
-    return 0 if all(f.bound is None or f.value <= f.bound for f in figures) else 1
-
-
-sys.exit(asyncio.run(main()))
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import aiohttp
 
-from bench import compaction, turns
-from bench.processes import Measured
+from bench import compaction
+from bench.talking import clew, stopped, write_config
+from bench.words import line
 from clew.store import NewMessage, Person, transcript
 from clew.store.indexing import Indexer
 from clew.store.sqlite import SqliteStore
 from clew.store.sqlite.database import SqliteDatabase
 from clew.transport import Address, Inbound
 
+WARM_UP = 30
 ROUNDS = 8
 REPLIES = 20
 """Replies of a round without a compaction; beside one there are as many as it leaves time for."""
@@ -45,31 +47,27 @@ class Latency:
 async def latency(folder: Path) -> Latency:
     """Measured over the chat page's WebSocket while another person's thread is compacted again and again."""
     session = await _seed(folder)
-    config = turns.write_config(folder, 1, recall=True, compress=False)
-    config.write_text(config.read_text().replace("mqtt: {enabled: true", "mqtt: {enabled: false"))
-    measured = Measured("-m", "bench.daemon", str(config), str(SUMMARY_S), ready="clew is ready")
-    try:
-        async with _connected(folder) as clew, clew.ws_connect("/chat/ws?chat=bench") as talk:
-            return await _rounds(clew, talk, session)
-    finally:
-        measured.stop()
+    config = write_config(folder, None, agent={"compression": {"enabled": False}})
+    with stopped(clew(config, summary_s=SUMMARY_S)):
+        async with _connected(folder) as api, api.ws_connect("/chat/ws?chat=bench") as talk:
+            return await _rounds(api, talk, session)
 
 
-async def _rounds(clew: aiohttp.ClientSession, talk: aiohttp.ClientWebSocketResponse, session: str) -> Latency:
+async def _rounds(api: aiohttp.ClientSession, talk: aiohttp.ClientWebSocketResponse, session: str) -> Latency:
     numbers = count(1)
-    for _ in range(turns.WARM_UP):
+    for _ in range(WARM_UP):
         await _reply(talk, next(numbers))
     alone: list[list[float]] = []
     beside: list[float] = []
     for _ in range(ROUNDS):
         alone.append([await _reply(talk, next(numbers)) for _ in range(REPLIES)])
-        running = asyncio.create_task(_asked(clew, f"sessions/{session}/compact"))
+        running = asyncio.create_task(_asked(api, f"sessions/{session}/compact"))
         while not running.done():
             taken = await _reply(talk, next(numbers))
             if not running.done():
                 beside.append(taken)
         await running
-        await _asked(clew, f"sessions/{session}/undo-compaction")
+        await _asked(api, f"sessions/{session}/undo-compaction")
     lower, _, upper = statistics.quantiles(map(statistics.median, alone))
     every = [taken for each in alone for taken in each]
     return Latency(statistics.median(every), statistics.median(beside), upper - lower, (len(every), len(beside)))
@@ -78,7 +76,7 @@ async def _rounds(clew: aiohttp.ClientSession, talk: aiohttp.ClientWebSocketResp
 async def _reply(talk: aiohttp.ClientWebSocketResponse, number: int) -> float:
     """Milliseconds until the reply to a message is there."""
     began = time.perf_counter()
-    await talk.send_json({"type": "message", "id": f"n{number}", "text": turns.line(number)})
+    await talk.send_json({"type": "message", "id": f"n{number}", "text": line(number)})
     async with asyncio.timeout(30):
         while (said := await talk.receive_json()).get("in_reply_to") != f"n{number}" or said["type"] != "message":
             pass
@@ -92,8 +90,8 @@ async def _connected(folder: Path) -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def _asked(clew: aiohttp.ClientSession, what: str) -> None:
-    async with clew.post(f"/api/v1/{what}", json={}) as response:
+async def _asked(api: aiohttp.ClientSession, what: str) -> None:
+    async with api.post(f"/api/v1/{what}", json={}) as response:
         if response.status != 200:
             raise RuntimeError(f"{what}: {await response.text()}")
 

@@ -4,7 +4,7 @@ import gc
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from clew.context import survival
 from clew.context.compression import cut_at
 from clew.context.ledger import Ledger, render, to_json
 from clew.context.revision import Report, Size, hear, revising
-from clew.context.steps import Steps
+from clew.context.steps import Steps, finish
 from clew.context.summarise import message_tokens
 from clew.context.view import Rendered, window
 from clew.evaluation.transcript import shipped
@@ -24,6 +24,8 @@ from clew.transport import Address, Inbound
 
 KEEP = 8
 TIMES = 3
+ADDED = 6
+"""Entries that a summariser adds."""
 
 
 def thread(count: int) -> list[Message]:
@@ -46,14 +48,23 @@ def revision(demoted: Sequence[Rendered], longest: list[float]) -> tuple[Ledger,
             longest[0] = max(longest[0], time.thread_time() - started)
 
 
-def _steps(demoted: Sequence[Rendered]) -> Steps[tuple[Ledger, Report]]:
+def _steps(demoted: Sequence[Rendered], ledger: Ledger = (), answer: str = "=") -> Steps[tuple[Ledger, Report]]:
     heard = yield from hear(demoted)
-    return (yield from revising((), heard, "=", size=Size()))
+    return (yield from revising(ledger, heard, answer, size=Size()))
 
 
-def contract_cpu(count: int) -> tuple[float, float]:
-    """(milliseconds of CPU for so many messages, of the longest step of the contract), the best of a few runs."""
-    rows, best, steps = thread(count), float("inf"), float("inf")
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Milliseconds of CPU, each the best of a few runs. step: the longest of the contract's, in which the loop waits."""
+
+    planning: float
+    contract: float
+    step: float
+
+
+def contract_cpu(count: int) -> Cost:
+    """Of a first compaction of so many messages."""
+    rows, best = thread(count), Cost(*[float("inf")] * 3)
     for _ in range(TIMES):
         survival.forget()
         gc.collect()
@@ -63,9 +74,27 @@ def contract_cpu(count: int) -> tuple[float, float]:
         cut = cut_at(messages, len(messages) - KEEP, None, "command")
         assert cut is not None
         sum(message_tokens(message, UTC) for message in messages)
+        planned = time.process_time()
         revision(messages[: cut.index], longest)
-        best, steps = min(best, time.process_time() - started), min(steps, longest[0])
-    return best * 1e3, steps * 1e3
+        took = (planned - started, time.process_time() - planned, longest[0])
+        best = Cost(*(min(known, new * 1e3) for known, new in zip(astuple(best), took, strict=True)))
+    return best
+
+
+def revision_cpu(before: int, new: int) -> float:
+    """Milliseconds of CPU in which the summary of `before` messages takes up `new` more, by what a summariser says of them."""
+    messages = window(thread(before + new)).messages
+    old, demoted = ([each for each in messages if (each.rows[0].seq <= before) is first] for first in (True, False))
+    ledger, _ = revision(old, [0.0])
+    said = [row for each in demoted for row in each.rows if row.text][:ADDED]
+    answer = "\n".join(f"+ fact | {row.sender_name or 'clew'} | said | #{row.seq} | {row.text[:100]}" for row in said)
+    best = float("inf")
+    for _ in range(TIMES):
+        survival.forget()
+        started = time.process_time()
+        finish(_steps(demoted, ledger, answer))
+        best = min(best, time.process_time() - started)
+    return best * 1e3
 
 
 async def store_cpu(folder: Path, times: int = 20) -> float:

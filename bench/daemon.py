@@ -1,6 +1,8 @@
-"""clew with a model that answers at once and costs nothing, so that what is measured is clew. `python -m bench.daemon CONFIG [SECONDS]`.
+"""clew with a model that answers at once and costs nothing, so that what is measured is clew.
 
-SECONDS: what a summary takes. It says how many tasks it has on a line of their own when it is sent SIGUSR1.
+`python -m bench.daemon CONFIG [SUMMARY [REPLY]]`
+
+SUMMARY, REPLY: seconds that a summary and a reply take. It says how many tasks it has on a line of their own when it is sent SIGUSR1.
 """
 
 import asyncio
@@ -39,8 +41,9 @@ class Instant:
     cache_ttl: Ttl | None = "1h"
     max_tokens: int | Literal["auto"] = "auto"
 
-    def __init__(self, summary_s: float = 0.0) -> None:
+    def __init__(self, summary_s: float = 0.0, reply_s: float = 0.0) -> None:
         self._summary_s = summary_s
+        self._reply_s = reply_s
         self._calls = itertools.count(1)
 
     async def prepare(self) -> None:
@@ -53,8 +56,8 @@ class Instant:
         return Limits(200_000, 4096, 512)
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
-        if request.purpose == "summary":
-            await asyncio.sleep(self._summary_s)
+        if seconds := self._summary_s if request.purpose == "summary" else self._reply_s:
+            await asyncio.sleep(seconds)
         block = self._answer(request)
         usage = Usage(input=100, output=20, cache_read=1000, cache_write=200)
         yield Began(usage)
@@ -83,7 +86,7 @@ def _changes(asked: str) -> str:
     return f"{dropped}+ fact | somebody | said | #{number} | {text[:200]}"
 
 
-async def main(path: Path, summary_s: float = 0.0) -> None:
+async def main(path: Path, summary_s: float = 0.0, reply_s: float = 0.0) -> None:
     kinds = {group: {kind: plugin.Config for kind, plugin in registry(f"clew.{group}").items()} for group in ("transports", "providers")}
     config = load(path, transports=kinds["transports"], providers=kinds["providers"])
     setup(config.log.level, "json", partial(redact, known=config.secrets()))
@@ -91,7 +94,7 @@ async def main(path: Path, summary_s: float = 0.0) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGUSR1, lambda: print(len(asyncio.all_tasks()), flush=True))
-    async with Service.open(config, serve=serve, provider=Instant(summary_s)):
+    async with Service.open(config, serve=serve, provider=Instant(summary_s, reply_s)):
         keep_what_is_there()
         print("clew is ready", flush=True)
         await stop.wait()

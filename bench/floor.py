@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import socket
 import sqlite3
 import sys
 
 import aiomqtt
+
+NO_DELAY = ((socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),)
 
 
 async def main(port: int, file: str) -> None:
@@ -13,7 +16,9 @@ async def main(port: int, file: str) -> None:
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.execute("CREATE TABLE inbox (id TEXT PRIMARY KEY, text TEXT)")
-    async with aiomqtt.Client("127.0.0.1", port, protocol=aiomqtt.ProtocolVersion.V5, identifier="floor") as client:
+    async with aiomqtt.Client(
+        "127.0.0.1", port, protocol=aiomqtt.ProtocolVersion.V5, identifier="floor", socket_options=NO_DELAY
+    ) as client:
         await client.subscribe("chat/v1/clew/in/#", qos=1)
         print("floor is ready", flush=True)
         async for message in client.messages:

@@ -23,7 +23,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench.daemon import LOOK_UP
 from bench.processes import Measured
-from bench.turns import line, seed
+from bench.seeding import seed
+from bench.words import line
 from clew.store.sqlite import SqliteStore
 from clew.store.sqlite.database import READERS
 from tests.acceptance.harness import DEADLINE_S, STATUS
@@ -252,7 +253,7 @@ async def talk(clew: Clew, everybody: Post, numbers: range) -> None:
 async def test_weeks_of_talk_leave_nothing_behind(tmp_path: Path, mosquitto: Mosquitto, turns: int) -> None:  # P49, BO-045, BO-119
     clew = Clew(tmp_path, mosquitto.port)
     if turns < TELLING:
-        await seed(tmp_path, SEEDED, PEOPLE)
+        await seed(tmp_path, SEEDED, PEOPLE, line)
     step = -(-turns // SAMPLES // CHATS)
     samples: list[Sample] = []
     with clew.running():

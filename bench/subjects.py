@@ -1,0 +1,6 @@
+"""All subjects, in the order of the page."""
+
+from bench import compacting, finding, replying, starting
+
+SUBJECTS = (replying.subject, finding.subject, compacting.subject, starting.subject)
+NAMES = tuple(subject.name for subject in SUBJECTS)
