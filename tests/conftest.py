@@ -1,4 +1,5 @@
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import structlog
 from hypothesis import settings
 
 from tests import servers, synapse
+from tests.databases import databases
 
 # How long an example takes says more about the machine than about the code. The same examples each time, so that a change
 # is judged by itself; `make soak` looks for new ones.
@@ -29,6 +31,14 @@ def logging_as_before() -> Iterator[None]:
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in ("clew", "clew_transports"):
                 getattr(getattr(module, "log", None), "__dict__", {}).pop("bind", None)
+
+
+@pytest.fixture(autouse=True)
+def database(request: pytest.FixtureRequest) -> str:
+    """What the stores of this test are in, see `tests.databases.BOTH`; CLEW_TEST_STORE says it for tests that do not."""
+    kind: str = getattr(request, "param", os.environ.get("CLEW_TEST_STORE", "sqlite"))
+    databases.begin(kind)
+    return kind
 
 
 @pytest.fixture

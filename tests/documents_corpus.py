@@ -14,7 +14,7 @@ from clew.embedders import BATCH, Embedder
 from clew.passages import DEPTH, Nearest, Passages
 from clew.store.documents import NewDocument
 from clew.store.notes import Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from tests.unit.store_rows import NOW
 
 FOLDER = Path(__file__).parent / "corpus" / "documents"
@@ -44,14 +44,14 @@ def questions() -> list[Question]:
     return [Question(**json.loads(line)) for line in (FOLDER / "questions.jsonl").read_text("utf-8").splitlines()]
 
 
-async def fill(store: SqliteStore) -> None:
+async def fill(store: SqlStore) -> None:
     for path in sorted(FOLDER.glob("*.md")):
         contents = markdown(path.read_text("utf-8"))
         new = NewDocument(str(path), path.name, contents.title, "markdown", path.name, 1)
         await store.documents.put("user:ada", new, chunks(contents.sections), NOW)
 
 
-async def by_meaning(store: SqliteStore, embedder: Embedder) -> Nearest:
+async def by_meaning(store: SqlStore, embedder: Embedder) -> Nearest:
     """The ranking by an embedder: every passage compared with the question."""
     every = await store.documents.look_up(None, ["*"], 1)
     ids = list(range(1, every.total + 1))
@@ -67,7 +67,7 @@ async def by_meaning(store: SqliteStore, embedder: Embedder) -> Nearest:
     return nearest
 
 
-async def score(store: SqliteStore, nearest: Nearest | None = None) -> Score:
+async def score(store: SqlStore, nearest: Nearest | None = None) -> Score:
     engine = Passages(store, 2000, nearest)
     asked = questions()
     ranks, shown, silent = [], 0, 0

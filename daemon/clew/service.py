@@ -68,8 +68,8 @@ from clew.running import Runs
 from clew.scheduler import Scheduler
 from clew.stopping import Stop
 from clew.store import AccessEffect, Changed
+from clew.store.opening import open_store
 from clew.store.sql import SqlStore
-from clew.store.sqlite import SqliteStore
 from clew.supervise import patiently, supervise
 from clew.threads import Threads
 from clew.tools import skills
@@ -283,7 +283,7 @@ class Service:
             time = time or Time()
             folder = data_dir.made(config.data_dir)
             stack.enter_context(data_dir.locked(folder))
-            store = await SqliteStore.open(folder / "clew.db", time.wall(), known=config.secrets())
+            store = await open_store(config.store, folder, time.wall(), known=config.secrets())
             stack.push_async_callback(store.close)
             lineups = Lineups()
             stack.push_async_callback(lineups.close)

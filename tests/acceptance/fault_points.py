@@ -18,8 +18,8 @@ from typing import Any
 
 from clew.cli import main
 from clew.providers.anthropic import Anthropic
+from clew.store import grouping
 from clew.store.files.folder import Writing
-from clew.store.sqlite import database
 from clew.tools.runner import ToolRunner
 from clew_transports.discord.sending import Sender
 from clew_transports.discord.transport import DiscordTransport
@@ -58,12 +58,12 @@ class Points:
 
 def install(reach: Callable[[str], None]) -> None:
     """Put the points into this process's clew."""
-    transact, idle = database._transact, set[Any]()
+    transact, idle = grouping._transact, set[Any]()
 
-    def written(run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        def then_reach(db: Any, write: Any) -> Any:
+    def written(run: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+        def then_reach(db: Any, write: Any, kind: Any) -> Any:
             due = write.look is None or write.look(db)[0]  # one that shares a commit with others is not asked
-            done = run(db, write)
+            done = run(db, write, kind)
             if due and not _claimed_nothing(write, done):
                 idle.discard(write)
                 reach(f"written {_verb(write)}")
@@ -82,8 +82,8 @@ def install(reach: Callable[[str], None]) -> None:
         return done
 
     for name in ("_first", "_savepoint"):
-        setattr(database, name, written(getattr(database, name)))
-    database._transact = committed
+        setattr(grouping, name, written(getattr(grouping, name)))
+    grouping._transact = committed
     _around(ToolRunner, "_run", "call", reach)
     _around(MqttTransport, "send", "send", reach)
     _around(WebhookTransport, "send", "send", reach)

@@ -19,11 +19,12 @@ from clew.plugins import Plugin, registry
 from clew.providers import anthropic, openai
 from clew.recall import RecallProvider
 from clew.service import Service
+from clew.store.opening import open_store
 from clew.store.sql import SqlStore
-from clew.store.sqlite import SqliteStore
 from clew.store.sqlite.database import SqliteDatabase
 from clew.tools import Tool, ToolContext
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Preview, Receipt, Route, Sent, Typing
+from tests.databases import databases
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo
@@ -262,9 +263,9 @@ class World:
         return self.store._db
 
     @asynccontextmanager
-    async def file(self) -> AsyncIterator[SqliteStore]:
+    async def file(self) -> AsyncIterator[SqlStore]:
         """The store while no service runs."""
-        store = await SqliteStore.open(self.folder / "clew.db", START)
+        store = await open_store(self.config.store, self.folder, START)
         try:
             yield store
         finally:
@@ -414,6 +415,7 @@ def config_for(
         local = ProviderSection(kind="anthropic", name="local", settings=settings)
     return Config(
         data_dir=folder,
+        store=databases.store(folder),
         providers={"local": local, **providers},
         agent=Agent(provider="local", timezone="UTC"),
         people=PEOPLE,

@@ -17,7 +17,7 @@ from clew.config import Approver, Config, Limits
 from clew.inbox import decider
 from clew.messages import Block, Text, ToolCall, ToolResult
 from clew.store import Claim, NewMessage, Step, ToolState
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.tools import Tool, ToolContext, ToolError, runner
 from clew.tools.runner import ToolRunner
 from clew.transport import Address, Inbound
@@ -267,7 +267,7 @@ async def test_stop_ends_a_turn_whose_tool_hangs_and_the_thread_goes_on(tmp_path
 # After a crash ---------------------------------------------------------------------------------------------------
 
 
-async def interrupted(store: SqliteStore, *names: str, answered: Sequence[str] = ()) -> Claim:
+async def interrupted(store: SqlStore, *names: str, answered: Sequence[str] = ()) -> Claim:
     """What a daemon leaves that was killed between the calls of a message and their results."""
     people, local = people_of(Config(people=PEOPLE))
     await store.sync(people, local, (), START)

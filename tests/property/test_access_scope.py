@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clew.errors import NotFound, UsageError
 from clew.store import AccessEffect, LinkCode, links
 from clew.store.records.people import AccessKind
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from tests.unit.store_rows import NOW, PEOPLE, accept, find, holding, inbound, opened, turn
 
 CONFIGURED = ("ada",)
@@ -63,7 +63,7 @@ STEPS = st.lists(
 class World:
     """A store, and who said what. Times grow with each step."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self.store = store
         self.authors: dict[str, str] = {}
         self.now = NOW

@@ -15,7 +15,7 @@ from clew.passages import Asked, Passages, shown_passages
 from clew.store import Person, PromptState
 from clew.store.documents import NewDocument
 from clew.store.notes import Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.tools import ToolContext
 from clew.tools.documents import Search, tools
 from tests.unit.store_rows import NOW, opened, turn
@@ -81,7 +81,7 @@ class Model:
         return {words for (scope, _), words in self.there.items() if scope in within}
 
 
-async def carry_out(store: SqliteStore, model: Model, event: Event, number: int) -> None:
+async def carry_out(store: SqlStore, model: Model, event: Event, number: int) -> None:
     match event:
         case Add(scope, source):
             words = f"word{number}"
@@ -103,7 +103,7 @@ def words_in(texts: Sequence[str]) -> set[str]:
     return {word for text in texts for word in text.split() if word.startswith("word")}
 
 
-async def every_way(store: SqliteStore, chat: str, state: PromptState) -> tuple[list[set[str]], PromptState]:
+async def every_way(store: SqlStore, chat: str, state: PromptState) -> tuple[list[set[str]], PromptState]:
     """What each way to documents gives at a chat, and the state of its prompt, which showed something before."""
     where = Where(address=f"desk:{chat}")
     every = [each.passage.id for each in await Passages(store, 10_000).search(None, NEEDLE, 100)]

@@ -15,7 +15,7 @@ from clew.errors import UsageError
 from clew.notes import Bounds, made_of, noted
 from clew.store import Person, PromptState
 from clew.store.notes import By, DropAll, DropEntity, DropPreference, Edit, PutFact, PutPreference, PutRelation, Where, reading
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.tools import ToolContext
 from clew.tools.notes import CreateEntities, NoteTools, OpenNodes, SearchNodes
 from tests.unit.store_rows import NOW, opened, turn
@@ -85,7 +85,7 @@ class Model:
         return set().union(*(self.notes.get(scope, set()) for scope in self.sees(chat).values()))
 
 
-async def play(store: SqliteStore, model: Model, happened: list[Event]) -> None:
+async def play(store: SqlStore, model: Model, happened: list[Event]) -> None:
     for number, event in enumerate(happened):
         match event:
             case Write(chat, kind):
@@ -111,7 +111,7 @@ def forgetting(secret: str) -> list[Edit]:
     return [DropEntity(f"thing {secret}"), DropEntity(f"other {secret}"), DropPreference(secret)]
 
 
-async def write(store: SqliteStore, model: Model, chat: str, kind: ScopeKind, number: int) -> None:
+async def write(store: SqlStore, model: Model, chat: str, kind: ScopeKind, number: int) -> None:
     secret = f"secret{number}"
     edits: list[Edit] = [
         PutFact(f"thing {secret}", f"needle {secret}"),
@@ -132,7 +132,7 @@ def at(chat: str) -> Where:
     return Where(address=f"desk:{chat}")
 
 
-async def looks_from(store: SqliteStore, model: Model, chat: str, written: int) -> None:
+async def looks_from(store: SqlStore, model: Model, chat: str, written: int) -> None:
     """Every way that leads from a chat to a note."""
     allowed = model.visible(chat)
     everything = {f"secret{number}" for number in range(written)}

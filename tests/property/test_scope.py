@@ -20,7 +20,7 @@ from clew.messages import Text
 from clew.metrics import Metrics
 from clew.recall import IndexRecall, SessionView
 from clew.store import Effect, NewMessage, Outcome, PromptState, Scope, Step
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.tools import Tool, ToolContext, ToolError
 from clew.tools.sessions import tools
 from tests.unit.store_rows import LEASE, NOW, accept, find, holding, inbound, opened
@@ -137,7 +137,7 @@ class Model:
         return any(start <= line.at <= end for start, end in self.spans.get((person, line.chat), ()))
 
 
-async def play(store: SqliteStore, folder: Path, happened: Sequence[Event]) -> Model:
+async def play(store: SqlStore, folder: Path, happened: Sequence[Event]) -> Model:
     """Let `happened` happen in the store and in the model."""
     model = Model()
     database = sqlite3.connect(folder / "clew.db", isolation_level=None)
@@ -172,7 +172,7 @@ async def play(store: SqliteStore, folder: Path, happened: Sequence[Event]) -> M
     return model
 
 
-async def say(store: SqliteStore, model: Model, person: str, chat: str, now: float, number: int) -> None:
+async def say(store: SqlStore, model: Model, person: str, chat: str, now: float, number: int) -> None:
     direct = chat not in GROUPS
     model.chats.add(chat)
     if not direct:
@@ -191,7 +191,7 @@ def context(chat: str, session: str, after: int) -> ToolContext:
     return ToolContext(session, "", f"desk:{chat}", None, after, UTC, "UTC", NOW)
 
 
-async def looks_from(store: SqliteStore, model: Model, chat: str) -> None:
+async def looks_from(store: SqlStore, model: Model, chat: str) -> None:
     """Every path that leads from `chat` to a text."""
     session = await store.current_session(f"desk:{chat}") or new_id()
     own = [line.seq for line in model.lines if line.session == session]
@@ -216,7 +216,7 @@ async def looks_from(store: SqliteStore, model: Model, chat: str) -> None:
         await recall_sees(store, chat, session, after, allowed - in_view)
 
 
-async def tools_see(store: SqliteStore, model: Model, asking: ToolContext, allowed: set[str]) -> None:
+async def tools_see(store: SqlStore, model: Model, asking: ToolContext, allowed: set[str]) -> None:
     by_name: dict[str, Tool] = {tool.name: tool for tool in tools(store)}
     search, open_message = by_name["session_search"], by_name["session_open"]
     text = await search.run(asking, search.Arguments.model_validate({"query": NEEDLE, "limit": 20}))
@@ -249,7 +249,7 @@ class Alike:
         return None
 
 
-async def recall_sees(store: SqliteStore, chat: str, session: str, after: int, allowed: set[str]) -> None:
+async def recall_sees(store: SqlStore, chat: str, session: str, after: int, allowed: set[str]) -> None:
     meaning = Meaning(store, Alike(), (), Time())
     await meaning.catch_up()
     engine = IndexRecall(store, Recall(max_excerpts=100, budget_chars=100_000), Metrics(), meaning)
@@ -259,7 +259,7 @@ async def recall_sees(store: SqliteStore, chat: str, session: str, after: int, a
         assert {identifier for excerpt in block.shown for identifier in excerpt.ids} <= allowed
 
 
-async def outside_of_a_session(store: SqliteStore, model: Model, name: str) -> None:
+async def outside_of_a_session(store: SqlStore, model: Model, name: str) -> None:
     """What `clew session search --person` and `--chat` find."""
 
     async def found(scope: Scope) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.transport import Inbound
 from tests.unit.store_rows import NOW, accept, inbound, opened
 
@@ -22,7 +22,7 @@ arrivals = st.lists(st.sampled_from([*EDITS, DELETION]), max_size=6).flatmap(
 )
 
 
-async def said(store: SqliteStore) -> str | None:
+async def said(store: SqlStore) -> str | None:
     claimed = await store.claim_turn("me", NOW, 60, frozenset())
     return claimed.items[0].text if claimed and claimed.items else None
 

@@ -10,8 +10,10 @@ from clew.context.query import query
 from clew.inbox import decider
 from clew.messages import Message, Text
 from clew.store import Claim, Found, NewMessage, Outcome, Person, Reply, Scope, Step, Verdict
-from clew.store.sqlite import SqliteStore
+from clew.store.opening import open_store
+from clew.store.sql import SqlStore
 from clew.transport import Address, Inbound, Part, Receipt
+from tests.databases import databases
 
 NOW = 1_800_000_000.0
 """Seconds since the epoch, UTC: 2027-01-15 08:00."""
@@ -22,9 +24,9 @@ DECIDE = decider("pair", Limits(), lambda: CODE)
 
 
 @asynccontextmanager
-async def opened(folder: Path, *, people: Mapping[str, Person] = PEOPLE) -> AsyncIterator[SqliteStore]:
+async def opened(folder: Path, *, people: Mapping[str, Person] = PEOPLE) -> AsyncIterator[SqlStore]:
     """The store in `folder`, with people."""
-    store = await SqliteStore.open(folder / "clew.db", NOW)
+    store = await open_store(databases.store(folder), folder, NOW)
     try:
         await store.sync(people, None, await store.jobs(), NOW)
         yield store
@@ -38,12 +40,12 @@ def inbound(identifier: str, text: str = "hello", chat: str = "ada", *, sender: 
     return Inbound(f"desk/{identifier}", address, sender or name, text, client_id=identifier, direct=direct, **more)
 
 
-async def accept(store: SqliteStore, *items: Inbound, cursor: str | None = None, now: float = NOW) -> list[Receipt]:
+async def accept(store: SqlStore, *items: Inbound, cursor: str | None = None, now: float = NOW) -> list[Receipt]:
     receipts, _ = await store.accept("desk", items, cursor, now, DECIDE)
     return receipts
 
 
-async def claim(store: SqliteStore, now: float = NOW, *, owner: str = "me", merging: frozenset[str] = frozenset()) -> Claim:
+async def claim(store: SqlStore, now: float = NOW, *, owner: str = "me", merging: frozenset[str] = frozenset()) -> Claim:
     """The next turn; there must be one."""
     claimed = await store.claim_turn(owner, now, LEASE, merging)
     assert claimed is not None
@@ -54,7 +56,7 @@ def reply(text: str = "yes", chat: str = "ada", *, instant: bool = False) -> Rep
     return Reply(Address("desk", chat), text, (Part(text),), instant=instant)
 
 
-async def turn(store: SqliteStore, identifier: str, text: str, answer: str, chat: str = "ada", **more: Any) -> Claim:
+async def turn(store: SqlStore, identifier: str, text: str, answer: str, chat: str = "ada", **more: Any) -> Claim:
     """One whole turn: what was said, and what was answered."""
     now = more.pop("now", NOW)
     await accept(store, inbound(identifier, text, chat, **more), now=now)
@@ -64,11 +66,11 @@ async def turn(store: SqliteStore, identifier: str, text: str, answer: str, chat
     return claimed
 
 
-async def find(store: SqliteStore, scope: Scope, text: str, limit: int = 100) -> Found:
+async def find(store: SqlStore, scope: Scope, text: str, limit: int = 100) -> Found:
     return await store.search(scope, lambda frequency, total: query(text, (), (), frequency, total), limit)
 
 
-async def found(store: SqliteStore, text: str, scope: Scope | None = None) -> set[str]:
+async def found(store: SqlStore, text: str, scope: Scope | None = None) -> set[str]:
     """Ids of the messages that hold words of `text`; everything is searched where no scope is given."""
     return holding(await find(store, scope or await store.scope_for(operator=True), text))
 
@@ -78,7 +80,7 @@ def holding(found: Found) -> set[str]:
     return {each.candidate.id for each in found.scored if each.why}
 
 
-async def said(store: SqliteStore, session: str) -> list[Message]:
+async def said(store: SqlStore, session: str) -> list[Message]:
     return list(await store.transcript(session))
 
 

@@ -11,7 +11,7 @@ from clew.messages import Message, Role, Text
 from clew.offering import ASKED, MOST, candidates, offers
 from clew.store import Compaction
 from clew.store.notes import Offer, Where
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from tests.unit.store_rows import NOW, opened, said, turn
 
 
@@ -138,7 +138,7 @@ def compacted(session: str, parent: str | None = None, name: str = "one") -> Com
     return Compaction(name, session, parent, 1, 2, "[]", "a summary", "command", "", '{"total": 2, "first_at": 0.0}', 1, 2, NOW)
 
 
-async def known_to(store: SqliteStore, where: Where) -> list[tuple[str, str, str]]:
+async def known_to(store: SqlStore, where: Where) -> list[tuple[str, str, str]]:
     return [(each.scope, each.name, fact.text) for each in (await store.notes.listing(where, None, NOW)).entities for fact in each.facts]
 
 

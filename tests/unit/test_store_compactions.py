@@ -9,7 +9,7 @@ import pytest
 from clew.messages import Usage
 from clew.store import CacheEntry, Compaction, ModelCall, Outcome, PromptState, Step
 from clew.store.prefix_cache import LIMIT, PrefixCache
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from tests.unit.store_rows import NOW, accept, claim, inbound, opened, turn
 
 REPORT = '{"total": 2, "first_at": 1.0, "last_at": 2.0}'
@@ -139,7 +139,7 @@ def many(first: int, count: int, expires: float) -> tuple[CacheEntry, ...]:
 
 @pytest.mark.asyncio
 async def test_of_more_prefixes_than_are_kept_in_memory_none_is_lost(tmp_path: Path) -> None:  # P28
-    async def known(store: SqliteStore, *hashes: str) -> set[str]:
+    async def known(store: SqlStore, *hashes: str) -> set[str]:
         return set(await store.cached("local", "any", hashes, NOW))
 
     async with opened(tmp_path) as store:

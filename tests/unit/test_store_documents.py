@@ -14,6 +14,7 @@ from clew.passages import Passages
 from clew.store import Person, documents
 from clew.store.documents import PIECE, Document, NewDocument, index, verbs
 from clew.store.notes import Where
+from clew.store.sql import SqlStore
 from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import NOW, PEOPLE, opened, turn
 
@@ -23,16 +24,16 @@ TOMATOES = Chunk("Watering › Tomatoes", "Tomatoes want water every day.")
 KEY = "hunter2-is-a-secret"
 
 
-async def put(store: SqliteStore, *chunks: Chunk, source: str = "/docs/garden.md", scope: str = "user:ada", digest: str = "1") -> Document:
+async def put(store: SqlStore, *chunks: Chunk, source: str = "/docs/garden.md", scope: str = "user:ada", digest: str = "1") -> Document:
     new = NewDocument(source, source.rpartition("/")[2], "The garden", "markdown", digest, 100)
     return await store.documents.put(scope, new, chunks, NOW)
 
 
-async def search(store: SqliteStore, text: str, where: Where | None = None, limit: int = 10) -> list[Found]:
+async def search(store: SqlStore, text: str, where: Where | None = None, limit: int = 10) -> list[Found]:
     return await Passages(store, 2000).search(where, text, limit)
 
 
-async def texts(store: SqliteStore, text: str, where: Where | None = None) -> list[str]:
+async def texts(store: SqlStore, text: str, where: Where | None = None) -> list[str]:
     return [each.passage.text for each in await search(store, text, where)]
 
 

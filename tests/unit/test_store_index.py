@@ -10,7 +10,7 @@ from clew.context.regions import BLOCKS
 from clew.context.text import clean, index_text, tokens
 from clew.messages import Text, blocks_to_json
 from clew.store import Scope
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.store.sqlite.database import migrations
 from tests.unit.store_rows import NOW, accept, claim, find, found, inbound, opened, said, turn
 
@@ -22,7 +22,7 @@ ODD = [
 ]  # fmt: skip
 
 
-async def put(store: SqliteStore, *texts: str, chat: str = "ada") -> dict[str, str]:
+async def put(store: SqlStore, *texts: str, chat: str = "ada") -> dict[str, str]:
     """Store texts as messages of their own; their ids."""
     ids = {}
     for n, text in enumerate(texts):
@@ -31,7 +31,7 @@ async def put(store: SqliteStore, *texts: str, chat: str = "ada") -> dict[str, s
     return ids
 
 
-async def best(store: SqliteStore, text: str, first: int = 3) -> list[str]:
+async def best(store: SqlStore, text: str, first: int = 3) -> list[str]:
     scored = await recall.search(store, await store.scope_for(operator=True), text, limit=first, today=TODAY)
     return [each.candidate.text for each in scored]
 

@@ -5,7 +5,7 @@ import pytest
 
 from clew.errors import UsageError
 from clew.store import Job, JobEffect, Outcome, Person, jobs, runs, turns
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.store.sqlite.connection import SqliteConnection
 from clew.store.sqlite.database import migrations
 from clew.transport import Address
@@ -18,7 +18,7 @@ def job(name: str = "morning", spec: str = "{}", next_at: float | None = NOW) ->
     return Job(name, spec, True, next_at)
 
 
-async def clock(store: SqliteStore, name: str = "morning") -> float | None:
+async def clock(store: SqlStore, name: str = "morning") -> float | None:
     return {each.name: each.next_at for each in await store.jobs()}[name]
 
 

@@ -8,7 +8,7 @@ from clew.clock import Time
 from clew.context.regions import SEGMENT_BITS
 from clew.metrics import Metrics
 from clew.store import lanes
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.store.sqlite.connection import SqliteConnection
 from clew.store.transcript import day_words
 from clew.upkeep import Upkeep
@@ -44,7 +44,7 @@ def said(chat: str) -> list[str]:
     return [" ".join(["harbour", f"own{chat}", *(word for every, word in extra.items() if n % every == 0)]) for n in range(1, 101)]
 
 
-async def filled(store: SqliteStore, path: Path, chat: str) -> None:
+async def filled(store: SqlStore, path: Path, chat: str) -> None:
     """A chat whose hundred messages stand on both sides of a segment's end, behind one that stands far from its first place."""
     await store.import_session(export(chat, f"{chat}0", ["anchor"]), NOW)
     with SqliteConnection(path) as db:
@@ -58,7 +58,7 @@ async def filled(store: SqliteStore, path: Path, chat: str) -> None:
     await store.import_session(export(chat, f"{chat}1", said(chat)), NOW)
 
 
-async def answers(store: SqliteStore, text: str, chat: str = "ada") -> list[tuple[str, float, tuple[str, ...]]]:
+async def answers(store: SqlStore, text: str, chat: str = "ada") -> list[tuple[str, float, tuple[str, ...]]]:
     result = await find(store, await store.scope_for(address=f"desk:{chat}"), text)
     return [(each.candidate.id, each.score, each.why) for each in result.scored]
 

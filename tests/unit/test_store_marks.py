@@ -7,7 +7,7 @@ import pytest
 from clew.errors import NotFound, UsageError
 from clew.messages import Message, Text
 from clew.store import Boundary, Compaction, Effect, NewMessage, Outcome, Settlement, Step
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.threads import last_exchange
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened, reply, said, turn
 
@@ -17,7 +17,7 @@ def revision(session: str, identifier: str, parent: str | None = None, *, first:
     return Compaction(identifier, session, parent, first, last, "[]", f"text {identifier}", "count", "v1", report, 3, 2, NOW)
 
 
-async def taken_back(store: SqliteStore, session: str) -> tuple[Message, ...]:
+async def taken_back(store: SqlStore, session: str) -> tuple[Message, ...]:
     """The exchange that is taken back."""
     taken = last_exchange((await store.view(session)).messages)
     for _ in range(2):  # the second time it changes nothing

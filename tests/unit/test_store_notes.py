@@ -29,6 +29,7 @@ from clew.store.notes import (
     reading,
     verbs,
 )
+from clew.store.sql import SqlStore
 from clew.store.sqlite import SqliteStore
 from clew.store.sqlite.database import migrations
 from tests.unit.store_rows import NOW, opened, turn
@@ -38,11 +39,11 @@ MODEL, HAND = By("ada"), By(hand=True)
 DAY = 86_400.0
 
 
-async def note(store: SqliteStore, *edits: Edit, where: Where = ADA, by: By = MODEL, now: float = NOW) -> list[Noted]:
+async def note(store: SqlStore, *edits: Edit, where: Where = ADA, by: By = MODEL, now: float = NOW) -> list[Noted]:
     return await store.notes.change(where, None, edits, by, now)
 
 
-async def only(store: SqliteStore, name: str, where: Where = ADA, now: float = NOW) -> Entity:
+async def only(store: SqlStore, name: str, where: Where = ADA, now: float = NOW) -> Entity:
     found = await store.notes.open(where, [name], now)
     assert len(found) == 1
     return found[0]
@@ -52,7 +53,7 @@ def holding(entity: Entity) -> list[str]:
     return [fact.words() for fact in entity.facts if fact.until is None]
 
 
-async def names(store: SqliteStore, query: str, where: Where = ADA) -> list[str]:
+async def names(store: SqlStore, query: str, where: Where = ADA) -> list[str]:
     return [each.name for each in await store.notes.search(where, query, 50, NOW)]
 
 

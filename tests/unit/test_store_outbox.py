@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 
 from clew.store import Claim, Outcome, Settlement
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.transport import Delivery
 from tests.unit.store_rows import NOW, accept, claim, inbound, opened, reply, turn
 
 
-async def next_delivery(store: SqliteStore, now: float = NOW) -> Delivery:
+async def next_delivery(store: SqlStore, now: float = NOW) -> Delivery:
     delivery, _ = await store.claim_delivery("me", "desk", now)
     assert delivery is not None
     return delivery
 
 
-async def states(store: SqliteStore) -> dict[str, str]:
+async def states(store: SqlStore) -> dict[str, str]:
     rows = await store.outbox(("draft", "pending", "sending", "sent", "unknown", "dead"))
     return {row["id"]: row["state"] for row in rows}
 
@@ -101,7 +101,7 @@ async def test_a_crash_between_two_parts_repeats_only_what_was_not_confirmed(tmp
         assert (again.sent, again.repeat) == (1, True)
 
 
-async def drafted(store: SqliteStore, claimed: Claim, ref: str | None) -> Delivery:
+async def drafted(store: SqlStore, claimed: Claim, ref: str | None) -> Delivery:
     """The reply of a turn, shown in a message `ref` while it is written."""
     draft = await store.draft(claimed.turn, NOW)
     assert draft is not None

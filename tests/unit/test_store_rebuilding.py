@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clew.store.rebuilding import MESSAGES, Rebuilding
+from clew.store.sql import SqlStore
 from clew.store.sqlite import SqliteStore
 from tests.unit.store_rows import NOW, found, opened, turn
 
@@ -31,12 +32,12 @@ def export(session: str, count: int = OF_ONE, word: str = "needle") -> dict[str,
     return {"clew": 1, "session": about, "messages": messages, **nothing}
 
 
-async def filled(store: SqliteStore, sessions: int = 2 * STEPS) -> None:
+async def filled(store: SqlStore, sessions: int = 2 * STEPS) -> None:
     for number in range(sessions):
         await store.import_session(export(f"s{number}"), NOW)
 
 
-async def finished(store: SqliteStore) -> int:
+async def finished(store: SqlStore) -> int:
     """Go on to the end. Returns how many transactions it took."""
     steps = 1
     while await store.rebuild_some() is not None:

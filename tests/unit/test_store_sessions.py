@@ -7,13 +7,13 @@ import pytest
 from clew.errors import NotFound, UsageError
 from clew.messages import Text, Thinking, ToolCall, ToolResult, Usage
 from clew.store import Compaction, ModelCall, NewMessage, Outcome, Step
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened, reply, said, turn
 
 REPORT = '{"total": 2, "first_at": 1.0, "last_at": 2.0}'
 
 
-async def whole(store: SqliteStore) -> str:
+async def whole(store: SqlStore) -> str:
     """A session with one of everything; its id."""
     await accept(store, inbound("1", "look it up", sender_name="Ada"))
     claimed = await claim(store)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.context.nearness import Nearness
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.store.sqlite.connection import SqliteConnection
 from clew.store.vectors import Unembedded, prepare
 from tests.unit.store_rows import opened, turn
@@ -13,11 +13,11 @@ from tests.unit.store_rows import opened, turn
 NORTH, EAST, UP = bytes([127, 0]), bytes([0, 127]), bytes([127, 0, 0])
 
 
-async def waiting(store: SqliteStore, version: str = "one") -> list[Unembedded]:
+async def waiting(store: SqlStore, version: str = "one") -> list[Unembedded]:
     return list(await store.vectors.waiting(version, 100))
 
 
-async def embed_all(store: SqliteStore, vector: bytes = NORTH, version: str = "one") -> list[Unembedded]:
+async def embed_all(store: SqlStore, vector: bytes = NORTH, version: str = "one") -> list[Unembedded]:
     found = await waiting(store, version)
     assert await store.vectors.add(version, [(each, vector) for each in found])
     return found

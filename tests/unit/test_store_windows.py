@@ -8,7 +8,7 @@ import pytest
 
 from clew.messages import Message, Text
 from clew.store import Claim, Effect, NewMessage, Outcome, PromptState, Seen, Step, ViewRows
-from clew.store.sqlite import SqliteStore
+from clew.store.sql import SqlStore
 from clew.store.transcript import REMEMBERED_CHARS
 from clew.store.windows import LIMIT, Windows
 from clew.threads import last_exchange
@@ -16,7 +16,7 @@ from tests.unit.store_rows import NOW, accept, claim, inbound, opened, reply, tu
 from tests.unit.test_store_marks import revision
 
 
-async def shown(store: SqliteStore, number: int) -> Claim:
+async def shown(store: SqlStore, number: int) -> Claim:
     """A turn, of which the rows that it shows are compared with those that are read anew."""
     await accept(store, inbound(f"m{number}", f"question {number}"))
     claimed = await claim(store)
@@ -26,7 +26,7 @@ async def shown(store: SqliteStore, number: int) -> Claim:
     return claimed
 
 
-async def changed(store: SqliteStore, session: str, name: str, rand: random.Random) -> None:
+async def changed(store: SqlStore, session: str, name: str, rand: random.Random) -> None:
     """Something that changes what is in view."""
     rows = await store.view(session)
     match rand.choice(("take back", "compact", "undo")):

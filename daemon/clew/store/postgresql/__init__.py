@@ -1,0 +1,26 @@
+"""The store in a PostgreSQL database, which several daemons may share."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Self
+
+from clew.store.indexing import Indexer
+from clew.store.postgresql.database import PostgresDatabase
+from clew.store.sql import SqlStore
+
+
+class PostgresStore(SqlStore):
+    """One database of a server. Open it with `open`, close it with `close`."""
+
+    @classmethod
+    async def open(cls, url: str, beside: Path, *, read_only: bool = False, known: Collection[str] = ()) -> Self:
+        """Connect and migrate. beside: a path in the folder that keeps the messages' files, which all daemons of a database share. `known`:
+        secrets of this installation, kept out of index and notes. Raises StoreError with what to do."""
+        index = Indexer(known)
+        store = cls(beside, await PostgresDatabase.open(url, read_only=read_only), index, known)
+        try:
+            await store.prepare(read_only)
+        except BaseException:
+            await store.close()
+            raise
+        return store

@@ -1,0 +1,204 @@
+"""A connection to PostgreSQL as the verbs want it: one call after the other, in a thread of its own."""
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+import asyncpg
+
+from clew.store.connection import Values
+
+T = TypeVar("T")
+
+COMMAND_TIMEOUT = 60.0
+"""Seconds that one statement may take; a server that is gone without a word is noticed so."""
+CONNECT_TIMEOUT = 10.0
+SETTINGS = {"application_name": "clew", "jit": "off", "synchronous_commit": "on", "idle_in_transaction_session_timeout": "120000"}
+ONE_WRITER = 0x636C6577
+"""The advisory lock that a transaction holds which writes ("clew"): alone, or shared with others of a kind that bear each other."""
+OUTSIDE = ("08", "53", "57", "58", "25006", "3D", "28")
+"""Beginnings of the codes of errors that come from the machine, not from a statement
+(https://www.postgresql.org/docs/current/errcodes-appendix.html). They pass."""
+BUSY = ("40001", "40P01", "55P03")
+"""Codes of a transaction that another one was in the way of."""
+
+_MARKS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?(\d*)|(?<!:):([a-z_]\w*)")
+_Convert = Callable[[Any], Any]
+_CONVERTERS: dict[str, _Convert] = {"int8": int, "int4": int, "int2": int, "bool": bool}
+"""By a parameter's type: SQLite takes a truth for a number and a whole number for either kind."""
+
+
+@lru_cache(512)
+def numbered(sql: str) -> tuple[str, tuple[str | int, ...]]:
+    """A statement with `$1`, `$2` … in the place of `?`, `?1` and `:name`, and which of the given values each of them is."""
+    wanted: list[str | int] = []
+
+    def mark(found: re.Match[str]) -> str:
+        number, name = found.group(1), found.group(2)
+        if number is None and name is None:
+            return found.group()
+        each = name or (int(number) - 1 if number else sum(isinstance(one, int) for one in wanted))
+        if each not in wanted:
+            wanted.append(each)
+        return f"${wanted.index(each) + 1}"
+
+    text = _MARKS.sub(mark, sql)
+    return text, tuple(wanted)
+
+
+class Rows:
+    """What a statement found, a cursor's way."""
+
+    __slots__ = ("_left", "description", "rowcount")
+
+    def __init__(self, rows: Sequence[Any], status: str, names: Sequence[str]) -> None:
+        self._left = map(tuple, rows)
+        self.description = [(name,) for name in names]
+        self.rowcount = -1 if status.startswith("SELECT") else int(status.rpartition(" ")[2] or 0) if status[-1:].isdigit() else -1
+
+    def fetchone(self) -> Any:
+        return next(self._left, None)
+
+    def fetchall(self) -> list[Any]:
+        return list(self._left)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._left
+
+
+class _Statement:
+    """A prepared statement, and how its values are given."""
+
+    __slots__ = ("_converters", "_prepared", "_wanted", "names")
+
+    def __init__(self, prepared: Any, wanted: tuple[str | int, ...]) -> None:
+        self._prepared = prepared
+        self._wanted = wanted
+        self._converters = [_CONVERTERS.get(each.name) for each in prepared.get_parameters()]
+        self.names = [each.name for each in prepared.get_attributes()]
+
+    def values(self, given: Values) -> list[Any]:
+        chosen = [cast(Any, given)[each] for each in self._wanted]
+        return [
+            value if convert is None or value is None else convert(value) for convert, value in zip(self._converters, chosen, strict=True)
+        ]
+
+    async def fetch(self, given: Values) -> Rows:
+        return Rows(await self._prepared.fetch(*self.values(given)), self._prepared.get_statusmsg(), self.names)
+
+    async def run_many(self, given: Iterable[Sequence[Any]]) -> None:
+        await self._prepared.executemany([self.values(each) for each in given])
+
+
+class PostgresConnection:
+    """`clew.store.connection.Connection` and `clew.store.grouping.Transactional` on PostgreSQL.
+
+    It connects at its first statement, and again at the next one after it was cut; a transaction that was cut fails. url: postgresql://….
+    """
+
+    def __init__(self, url: str, read_only: bool = False) -> None:
+        self._url = url
+        self._settings = SETTINGS | ({"default_transaction_read_only": "on"} if read_only else {})
+        self._loop = asyncio.new_event_loop()
+        self._raw: Any = None
+        self._statements: dict[str, _Statement] = {}
+
+    # What the verbs use ---------------------------------------------------------------------------------------------
+
+    def execute(self, sql: str, values: Values = (), /) -> Rows:
+        return self._run(self._execute(sql, values))
+
+    def executemany(self, sql: str, values: Iterable[Sequence[Any]], /) -> Rows:
+        return self._run(self._execute_many(sql, values))
+
+    def insert(self, sql: str, values: Values, number: str) -> int:
+        return int(self.execute(f"{sql} RETURNING {number}", values).fetchone()[0])
+
+    def readable(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self.execute(sql, values).fetchall()  # a text that is no UTF-8 does not get in
+
+    # What runs them ---------------------------------------------------------------------------------------------------
+
+    def script(self, sql: str) -> None:
+        """Run statements without values."""
+        self._run(self._script(sql))
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._raw is not None and not self._raw.is_closed() and self._raw.is_in_transaction()
+
+    def begin(self, *, relaxed: bool, shared: bool) -> None:
+        lock = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
+        self.script(f"BEGIN;{' SET LOCAL synchronous_commit = off;' if relaxed else ''} SELECT {lock}({ONE_WRITER})")
+
+    def begin_reading(self) -> None:
+        """One snapshot for all that is read until `commit`."""
+        self.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def commit(self) -> None:
+        self.script("COMMIT")
+
+    def rollback(self) -> None:
+        self.script("ROLLBACK")
+
+    def is_busy(self, error: BaseException) -> bool:
+        return isinstance(error, asyncpg.PostgresError) and error.sqlstate in BUSY
+
+    def is_outside(self, error: BaseException) -> bool:
+        return is_outside(error)
+
+    def close(self) -> None:
+        if self._raw is not None:
+            self._run(self._raw.close(timeout=CONNECT_TIMEOUT))
+        self._loop.close()
+
+    def cut(self) -> None:
+        """Let go of the connection as it is: what was begun on it comes to nothing."""
+        if self._raw is not None:
+            self._raw.terminate()
+            self._raw = None
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+    async def _connection(self) -> Any:
+        if self._raw is None or self._raw.is_closed():
+            self._statements.clear()
+            self._raw = await asyncpg.connect(
+                self._url, timeout=CONNECT_TIMEOUT, command_timeout=COMMAND_TIMEOUT, server_settings=self._settings, statement_cache_size=0
+            )
+            await self._raw.set_type_codec("numeric", schema="pg_catalog", encoder=str, decoder=_number, format="text")
+        return self._raw
+
+    async def _execute(self, sql: str, values: Values) -> Rows:
+        return await (await self._statement(sql)).fetch(values)
+
+    async def _execute_many(self, sql: str, values: Iterable[Sequence[Any]]) -> Rows:
+        statement = await self._statement(sql)
+        await statement.run_many(values)
+        return Rows((), "", statement.names)
+
+    async def _statement(self, sql: str) -> _Statement:
+        connection = await self._connection()
+        known = self._statements.get(sql)
+        if known is None:
+            text, wanted = numbered(sql)
+            known = self._statements[sql] = _Statement(await connection.prepare(text), wanted)
+        return known
+
+    async def _script(self, sql: str) -> None:
+        await (await self._connection()).execute(sql)
+
+
+def is_outside(error: BaseException) -> bool:
+    """Whether an error comes from the machine or the network, not from a statement."""
+    if isinstance(error, asyncpg.PostgresError):
+        return str(error.sqlstate).startswith(OUTSIDE)
+    return isinstance(error, OSError | TimeoutError | asyncpg.InterfaceError)
+
+
+def _number(text: str) -> int | float:
+    """A sum of whole numbers is one."""
+    return float(text) if "." in text or "N" in text or "I" in text else int(text)

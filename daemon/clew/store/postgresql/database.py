@@ -1,0 +1,225 @@
+"""A PostgreSQL database: its connections and migrations."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.resources import files
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+
+from clew.errors import StoreError
+from clew.store.connection import Connection
+from clew.store.grouping import GroupedDatabase, Write, outcome
+from clew.store.postgresql.connection import PostgresConnection, is_outside
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+READERS = 2
+OLDEST = 150_000
+"""PostgreSQL 15, as the server counts."""
+GONE = "Is the server there, and has it room? clew tries again by itself."
+
+Job = Callable[[PostgresConnection], Any]
+
+
+class _Worker:
+    """A thread with a connection, which runs one job after the other."""
+
+    def __init__(self, url: str, name: str, read_only: bool) -> None:
+        self._connection = PostgresConnection(url, read_only)
+        self._jobs: queue.SimpleQueue[tuple[Job, Callable[[Any, BaseException | None], object]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def hand(self, job: Job, done: Callable[[Any, BaseException | None], object]) -> None:
+        """Run a job; `done` is called in the thread with what came of it."""
+        self._jobs.put((job, done))
+
+    async def run(self, job: Callable[[PostgresConnection], T]) -> T:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self.hand(job, lambda value, error: loop.call_soon_threadsafe(_settle, future, value, error))
+        return await future
+
+    async def close(self) -> None:
+        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):  # it is gone
+            await self.run(PostgresConnection.close)
+        self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        while (given := self._jobs.get()) is not None:
+            job, done = given
+            try:
+                value, error = job(self._connection), None
+            except BaseException as failure:
+                value, error = None, failure
+                if is_outside(failure):
+                    self._connection.cut()
+            done(value, error)
+
+
+class PostgresDatabase(GroupedDatabase):
+    """One writer, separate readers, each with a thread of its own. Other daemons have theirs: see `grouping.shared`."""
+
+    def __init__(self, url: str, writer: _Worker, readers: list[_Worker]) -> None:
+        super().__init__()
+        self.url = url
+        self._writer = writer
+        self._readers: asyncio.Queue[_Worker] = asyncio.Queue()
+        for reader in readers:
+            self._readers.put_nowait(reader)
+        self._all = [*readers, writer]
+
+    @classmethod
+    async def open(cls, url: str, *, read_only: bool = False) -> "PostgresDatabase":
+        """Connect, check and migrate. Raises StoreError with what to do where it cannot be used."""
+        writer = _Worker(url, "clew-writer", read_only)
+        readers = [_Worker(url, f"clew-reader-{number}", True) for number in range(READERS)]
+        database = cls(url, writer, readers)
+        try:
+            await writer.run(lambda db: _prepare(db, url, read_only))
+        except BaseException as error:
+            await database.close()
+            told = unreachable(url, error)
+            if told is not None:
+                raise told from error
+            raise
+        return database
+
+    async def read(self, run: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run queries on one snapshot, which ends before this returns."""
+        reader = await self._readers.get()
+        work = asyncio.ensure_future(reader.run(lambda db: _snapshot(db, lambda connection: run(connection, *args, **kwargs))))
+        work.add_done_callback(lambda _: self._readers.put_nowait(reader))
+        try:
+            return await asyncio.shield(work)
+        except Exception as error:
+            raise self._for_people(error) from error
+
+    async def everywhere(self, run: Callable[[Connection], T]) -> list[T]:
+        """What `run` makes of each connection."""
+        return [await worker.run(run) for worker in self._all]
+
+    async def checkpoint(self) -> None:
+        """The server sees to its log by itself."""
+
+    async def vacuum(self) -> None:
+        """Let the server reuse the room of deleted rows. Raises StoreError."""
+        try:
+            await self._writer.run(lambda db: db.script("VACUUM ANALYZE"))
+        except Exception as error:
+            raise self._for_people(error) from error
+
+    async def close(self) -> None:
+        """Commit what still waits, then close."""
+        await self._finish_writing()
+        for worker in self._all:
+            await worker.close()
+
+    def _hand_over(self, group: list[Write]) -> None:
+        def done(value: Any, error: BaseException | None) -> None:
+            self._loop.call_soon_threadsafe(self._committed, error or value)
+
+        self._writer.hand(lambda db: _carried_out(db, group), done)
+
+    async def _behind(self) -> None:
+        await self._writer.run(lambda _: None)
+
+    def _for_people(self, error: BaseException) -> BaseException:
+        return unreachable(self.url, error) or error
+
+
+def shown(url: str) -> str:
+    """The address of a database without its password."""
+    parts = urlsplit(url)
+    where = parts.netloc.rpartition("@")
+    user = where[0].partition(":")[0]
+    return urlunsplit((parts.scheme, f"{user}@{where[2]}" if user else where[2], parts.path, "", ""))
+
+
+def unreachable(url: str, error: BaseException) -> StoreError | None:
+    """What to tell of an error that lies outside of a statement; None for others."""
+    return StoreError(f"{shown(url)}: the store cannot be used just now ({error}).", hint=GONE) if is_outside(error) else None
+
+
+def _settle(future: asyncio.Future[T], value: T, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(value)
+    else:
+        future.set_exception(error)
+
+
+def _carried_out(db: PostgresConnection, group: list[Write]) -> Any:
+    done = outcome(db, group)
+    if isinstance(done, BaseException):
+        raise done  # the worker lets go of a connection that was cut
+    return done
+
+
+def _snapshot(db: PostgresConnection, run: Callable[[Connection], T]) -> T:
+    db.begin_reading()
+    try:
+        return run(db)
+    finally:
+        if db.in_transaction:
+            db.rollback()
+
+
+# Migrations ------------------------------------------------------------------------------------------------------
+
+
+def migrations() -> list[tuple[int, str]]:
+    """(number, SQL) of every migration, in order. The first makes what SQLite's make up to that number."""
+    folder = files("clew.store.postgresql").joinpath("migrations")
+    steps = [(int(item.name[:4]), item.read_text("utf-8")) for item in folder.iterdir() if item.name.endswith(".sql")]
+    return sorted(steps)
+
+
+def _prepare(db: PostgresConnection, url: str, read_only: bool) -> None:
+    if int(db.execute("SELECT current_setting('server_version_num')").fetchone()[0]) < OLDEST:
+        raise StoreError(f"{shown(url)} is older than PostgreSQL 15.", hint="Use PostgreSQL 15 or later.", lasting=True)
+    version, newest = _version(db), migrations()[-1][0]
+    if version > newest:
+        raise StoreError(
+            f"{shown(url)} was written by a newer clew (schema {version}, this one knows {newest}).",
+            hint="Install that version again, or start with another database.",
+            lasting=True,
+        )
+    if read_only and version < newest:
+        raise StoreError(
+            f"{shown(url)} was written by an older clew (schema {version}, this one has {newest}).",
+            hint="Start clew once: `clew run` brings it up to date.",
+            lasting=True,
+        )
+    if version < newest:
+        _migrate(db)
+
+
+def _version(db: PostgresConnection) -> int:
+    if db.execute("SELECT to_regclass('schema_version')").fetchone()[0] is None:
+        return 0
+    return int(db.execute("SELECT version FROM schema_version").fetchone()[0])
+
+
+def _migrate(db: PostgresConnection) -> None:
+    """Bring the schema up to date; of several daemons that start at once one does, and the others wait for it."""
+    for number, script in migrations():
+        db.begin(relaxed=False, shared=False)
+        try:
+            if number > _version(db):
+                db.script(script)
+                db.script("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL); DELETE FROM schema_version")
+                db.script(f"INSERT INTO schema_version (version) VALUES ({number})")
+            db.commit()
+        except BaseException:
+            if db.in_transaction:
+                db.rollback()
+            raise

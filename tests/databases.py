@@ -1,0 +1,114 @@
+"""Which database a test's stores are in: a file each, or Debian's PostgreSQL, started once for a whole run."""
+
+import atexit
+import glob
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.servers import HOST, Server
+
+MISSING = "PostgreSQL is not installed (apt-get install postgresql): tests that need it are skipped"
+BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+"""Marks tests, or a module of them, that are run on either database."""
+POSTGRESQL = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+"""Marks tests of PostgreSQL alone."""
+
+
+def program(name: str) -> str | None:
+    """Debian keeps the server's programs in a folder for each version."""
+    return shutil.which(name) or max(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), default=None)
+
+
+class Postgres(Server):
+    """A server with a cluster of its own, open to whoever is on this machine; databases are made for tests by name."""
+
+    def __init__(self, folder: Path, *, durable: bool = False) -> None:
+        super().__init__(folder)
+        self._durable = durable
+        self._made = 0
+        if program("postgres") is None:
+            pytest.skip(MISSING)
+        if os.getuid() == 0:  # the server refuses to run as root
+            shutil.chown(folder, "postgres")
+        self._run("initdb", "--pgdata", str(folder / "data"), "--auth", "trust", "--username", "clew", "--no-sync", "--encoding", "UTF8")
+
+    def _as(self) -> list[str]:
+        return ["runuser", "-u", "postgres", "--"] if os.getuid() == 0 else []
+
+    def _run(self, name: str, *arguments: str) -> None:
+        subprocess.run([*self._as(), str(program(name)), *arguments], check=True, capture_output=True, cwd="/")
+
+    def _command(self) -> Sequence[str]:
+        settings = ["max_connections=300", *([] if self._durable else ["fsync=off", "full_page_writes=off"])]
+        options = [each for setting in settings for each in ("-c", setting)]
+        return [
+            *self._as(),
+            str(program("postgres")),
+            "-D",
+            str(self.folder / "data"),
+            "-p",
+            str(self.port),
+            "-k",
+            str(self.folder),
+            *options,
+        ]
+
+    def url(self, name: str = "postgres") -> str:
+        return f"postgresql://clew@{HOST}:{self.port}/{name}"
+
+    def sql(self, statement: str, name: str = "postgres") -> str:
+        """Run a statement. Returns what it found, a row a line."""
+        command = [str(program("psql")), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement, self.url(name)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    def create(self) -> str:
+        """A new, empty database. Returns its address."""
+        self._made += 1
+        name = f"clew_{self._made}"
+        self.sql(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+
+class Databases:
+    """What the stores of the running test are in: `kind`, and the address of each folder's."""
+
+    def __init__(self) -> None:
+        self.kind = "sqlite"
+        self._server: Postgres | None = None
+        self._of: dict[Path, str] = {}
+
+    def begin(self, kind: str) -> None:
+        """A test begins."""
+        self.kind = kind
+        self._of.clear()
+
+    def store(self, folder: Path) -> str:
+        """What `store` says in the config of a data directory."""
+        if self.kind == "sqlite":
+            return "sqlite"
+        if folder not in self._of:
+            self._of[folder] = self.server.create()
+        return self._of[folder]
+
+    @property
+    def server(self) -> Postgres:
+        """The server of this run. Skips the test where PostgreSQL is not installed."""
+        if self._server is None:
+            if program("postgres") is None:
+                pytest.skip(MISSING)
+            folder = Path(tempfile.mkdtemp(prefix="clew-postgresql-", dir="/tmp"))  # its socket's path must be short
+            server = Postgres(folder)
+            server.start()
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            atexit.register(server.stop)
+            self._server = server
+        return self._server
+
+
+databases = Databases()
