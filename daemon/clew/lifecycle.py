@@ -12,7 +12,8 @@ from clew.config import Config, Source, notes
 from clew.errors import StoreError
 from clew.inbox import access_line
 from clew.sdnotify import notify, watchdog_interval
-from clew.service import Serve, Service, cancelled
+from clew.service import Serve, Service
+from clew.supervise import cancelled
 
 log = structlog.get_logger()
 
@@ -46,13 +47,13 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None], source
             log.warning("config.note", note=line)
         ready(url)
         waiting = asyncio.ensure_future(stop.wait())
-        await asyncio.wait((waiting, service.failure), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((waiting, service.tasks.failure), return_when=asyncio.FIRST_COMPLETED)
         notify("STOPPING=1")
         log.info("daemon.stopping")
         await cancelled([*background, waiting])
     log.info("daemon.stopped")
-    if service.failure.done():
-        service.failure.result()
+    if service.tasks.failure.done():
+        service.tasks.failure.result()
 
 
 def keep_what_is_there() -> None:

@@ -1,11 +1,10 @@
 """The composition root: what a clew process is made of, how it starts and how it stops."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -37,9 +36,9 @@ from clew.clock import Time, new_id
 from clew.commands.command import Rooms
 from clew.compactor import Compactor
 from clew.config import Config, Source
+from clew.connections import Connections
 from clew.contents import Contents
 from clew.context.redact import redact
-from clew.delivery import Delivering
 from clew.dispatcher import Dispatcher, Work
 from clew.documents.reading import Reader
 from clew.erasing import Erasing
@@ -55,9 +54,7 @@ from clew.metrics import Metrics
 from clew.model_call import ModelCaller
 from clew.outage import Outage
 from clew.owner import NEVER_AGAIN, Owner
-from clew.pace import Pace
 from clew.passages import Passages
-from clew.previews import Previews
 from clew.progress import Progress
 from clew.prompting import Prompter
 from clew.providers import Provider
@@ -70,12 +67,12 @@ from clew.stopping import Stop
 from clew.store import AccessEffect, Changed
 from clew.store.opening import open_store
 from clew.store.sql import SqlStore
-from clew.supervise import patiently, supervise
+from clew.supervise import Tasks, cancelled, patiently
 from clew.threads import Threads
 from clew.tools import skills
 from clew.tools.runner import ToolRunner
 from clew.tools.servers import Servers
-from clew.transport import Address, Host, Inbound, Part, Transport
+from clew.transport import Address, Host, Inbound
 from clew.upkeep import Due, Upkeep
 
 log = structlog.get_logger()
@@ -84,18 +81,6 @@ FIXED = ("data_dir", "store", "http", "log", "embeddings")
 """Keys of the config that take effect at a start only."""
 GRACE = 20.0
 """Seconds that running turns have to end when the daemon stops; those that do not are resumed at the next start."""
-FLUSH = 10.0
-"""Seconds for replies that wait, when the daemon stops."""
-
-
-@dataclass(slots=True)
-class Running:
-    """A transport and the state of its connection. `since`: when that state began."""
-
-    transport: Transport
-    up: bool
-    detail: str
-    since: float
 
 
 class Listening(Protocol):
@@ -125,37 +110,28 @@ class Service:
         self.listening: Listening | None = None
         self.source: Source | None = None
         self._reloading = asyncio.Lock()
-        self.transports: dict[str, Running] = {}
-        self.delivering: dict[str, Delivering] = {}
+        self.tasks = Tasks()
         self._lineups = lineups
         self._reader = Reader()
         self.servers = Servers(self._retool)
         self._started = self.time.steady()
         self._owner = new_id()
-        self._adapters: dict[str, Transport] = {}
-        self._lines: dict[str, list[asyncio.Task[None]]] = {}
         self._stops: dict[str, Stop] = {}
-        self._paces: dict[str, Pace] = {}
-        self.previews = Previews(store, self._adapters, self._paces, self.time)
-        self.hints = Hints(self.bus, self._adapters, self.previews)
-        self.owner = Owner(store, self._adapters, self.plan, self.bus, self.time)
+        self.connections = Connections(store, time, self.metrics, self._owner)
+        self.transports = self.connections.running
+        self.plan = self.connections.plan
+        adapters = self.connections.adapters
+        self.hints = Hints(self.bus, adapters, self.connections.previews)
+        self.owner = Owner(store, adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)
         self.backing_up = BackingUp(config.data_dir.expanduser() / "clew.db", self.progress, self.time)
         self.reindexing = Reindexing(store, self.time, self.progress)
         self.erasing = Erasing(store, self.time, self.progress, lambda: ZoneInfo(self.zone))
         for name, section in sections(config).items():
-            self._add(name, build_transport(section))
+            self.connections.add(name, build_transport(section))
         self._compose(config, lineup, self._scheduler(config))
-        self.attaching = Attaching(store, self._adapters, self._means, self.time, self.bills)
+        self.attaching = Attaching(store, adapters, self._means, self.time, self.bills)
         self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self._owner, self._stops)
-
-    def _add(self, name: str, transport: Transport) -> None:
-        self._adapters[name] = transport
-        self.metrics.transport_up.labels(name).set(0)
-        self.transports[name] = Running(transport, False, "starting", self.time.wall())
-        if not transport.capabilities.instant:
-            self._paces[name] = pace = Pace(transport.capabilities.per_second, self.time.steady)
-            self.delivering[name] = Delivering(name, transport, self.store, self.time, self.metrics, self._owner, pace, self.previews)
 
     def _scheduler(self, config: Config) -> Scheduler:
         return Scheduler(
@@ -222,7 +198,7 @@ class Service:
             self.time,
             self.metrics,
             self.owner.warn,
-            self._together() if agent.while_busy == "steer" else frozenset(),
+            self.connections.together() if agent.while_busy == "steer" else frozenset(),
             self._stops,
         )
         self.runs = Runs(store, self.agent, config.schedule, zone, self.plan, self.owner.warn, self.time, self.metrics, self._stops)
@@ -235,10 +211,6 @@ class Service:
         """Take over the tools that MCP servers have now."""
         self.tools.use([*self._own_tools, *self.servers.tools()])
         self.prompter.use_tools([tool.spec for tool in self.tools.tools.values()])
-
-    def _together(self) -> frozenset[str]:
-        """Transports that may answer several messages with one reply."""
-        return frozenset(name for name, transport in self._adapters.items() if transport.capabilities.merges)
 
     def _work(self) -> Work:
         """What new turns are run with."""
@@ -257,7 +229,7 @@ class Service:
             self.purse.limits,
             self.served,
         )
-        merging = self._together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
+        merging = self.connections.together() if self.config.agent.while_busy != "one_by_one" else frozenset[str]()
         return Work(self.agent, self.runs, rooms, merging, self.config.limits.turns_at_once)
 
     @classmethod
@@ -304,15 +276,13 @@ class Service:
         await self.store.sync(*people_of(config), scheduler.jobs(now), now, projects_of(config))
 
     async def _recover(self) -> None:
-        safe = frozenset(name for name, each in self.transports.items() if each.transport.capabilities.idempotent_send)
-        interrupted, unknown = await self.store.recover(safe, self.time.wall())
+        interrupted, unknown = await self.store.recover(self.connections.idempotent(), self.time.wall())
         await self.erasing.recover()
         if interrupted or unknown:
             log.info("daemon.recovered", turns=interrupted, sends_unknown=unknown)
 
     @asynccontextmanager
     async def _tasks(self, remote: bool) -> AsyncIterator[None]:
-        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for name in self.transports:
             if remote or name in LOCAL:
                 self._start(name)
@@ -321,8 +291,8 @@ class Service:
         loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
         loops |= {"erasing": self.erasing.run, "attaching": self.attaching.run, "backing_up": self.backing_up.run}
         loops |= {"meaning": partial(self.meaning.run, self.progress)} if self.meaning else {}
-        background = [self._spawn(name, run) for name, run in loops.items()]
-        dispatcher = self._spawn("dispatcher", self.dispatcher.run)
+        background = [self.tasks.start(name, run) for name, run in loops.items()]
+        dispatcher = self.tasks.start("dispatcher", self.dispatcher.run)
         if remote:
             await self.scheduler.start()
         try:
@@ -331,23 +301,14 @@ class Service:
             self.scheduler.stop()
             await cancelled([dispatcher])
             await self.dispatcher.drain(GRACE)
-            await self.previews.close()
-            await asyncio.gather(*(self._stop(name) for name in list(self._lines)))
+            await self.connections.close()
             await cancelled(background)
 
     def _start(self, name: str) -> None:
         """Let a transport receive and send."""
-        self._lines[name] = [self._spawn(f"transport.{name}", self._receive(name), name)]
-        if name in self.delivering:
-            self._lines[name].append(self._spawn(f"delivery.{name}", self.delivering[name].run))
-
-    async def _stop(self, name: str) -> None:
-        """Send what waits for a transport, then let it go."""
-        receiving, *sending = self._lines.pop(name)
-        await cancelled(sending)
-        if name in self.delivering:
-            await self.delivering[name].drain(FLUSH)
-        await cancelled([receiving])
+        self.connections.start(
+            name, lambda: self.transports[name].transport.run(self.host(name)), self.tasks, lambda reason: self._report(name, False, reason)
+        )
 
     async def reread(self) -> None:
         """Take over the config as its file is now. Raises UsageError where none is known, ClewError where it cannot be; then nothing has
@@ -386,12 +347,9 @@ class Service:
         await self.dispatcher.heed_stops()  # of whoever is taken out of the config
         self.scheduler.stop()
         for name in [name for name in before if before[name] != after.get(name)]:
-            await self._stop(name)
-            del self._adapters[name], self.transports[name]
-            self.delivering.pop(name, None)
-            self.metrics.transport_up.remove(name)
+            await self.connections.remove(name)
         for name, transport in changed.items():
-            self._add(name, transport)
+            self.connections.add(name, transport)
         self._compose(config, lineup, scheduler)
         self.dispatcher.use(self._work())
         for name in changed:
@@ -399,19 +357,6 @@ class Service:
         await patiently(self.scheduler.start)
         await self.servers.use(config.mcp_servers)
         log.info("config.reloaded", transports=list(changed))
-
-    def _spawn(self, name: str, factory: Callable[[], Any], transport: str | None = None) -> asyncio.Task[None]:
-        down = (lambda reason: self._report(transport, False, reason)) if transport else None
-        task = asyncio.create_task(supervise(name, factory, down), name=name)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (error := task.exception()) and not self.failure.done():
-            self.failure.set_exception(error)
-
-    def _receive(self, name: str) -> Callable[[], Any]:
-        return lambda: self.transports[name].transport.run(self.host(name))
 
     # What other rooms ask ----------------------------------------------------------------------------------------
 
@@ -452,31 +397,15 @@ class Service:
         here = self.listening.url if self.listening and address.transport in LOCAL else ""
         return (self.config.http.public_url or here).rstrip("/")
 
-    def plan(self, address: Address, text: str) -> tuple[tuple[Part, ...], bool]:
-        """A reply in the parts its platform takes, and whether it counts as sent when committed."""
-        running = self.transports.get(address.transport)
-        if running is None:
-            return (Part(text),), False
-        return tuple(running.transport.parts(text)), running.transport.capabilities.instant
-
     def _report(self, name: str, up: bool, detail: str) -> None:
         detail = redact(detail, known=self.config.secrets())  # a platform may say back what it was sent
-        running = self.transports.get(name)
-        if running is None:
-            return  # it was let go
-        if up != running.up or (not up and detail != running.detail):
-            running.since = self.time.wall()
-            (log.info if up else log.warning)("transport.connected" if up else "transport.disconnected", transport=name, detail=detail)
-        running.up, running.detail = up, detail
+        self.connections.report(name, up, detail)
         if up:
             self.outage.connected()
-        if name in self.delivering:
-            self.delivering[name].connected(up)
-        self.metrics.transport_up.labels(name).set(int(up))
 
     async def readiness(self) -> list[str]:
         """Why this process is not ready, in words; empty if it is."""
-        reasons = [f"{name}: {each.detail or 'not connected'}" for name, each in self.transports.items() if not each.up]
+        reasons = self.connections.down()
         try:
             await self.store.probe()
         except ClewError as error:
@@ -529,10 +458,3 @@ class Service:
         """The session of `address` that was used last."""
         found = await self.store.sessions(str(address), 1)
         return found[0].id if found else None
-
-
-async def cancelled(tasks: Sequence[asyncio.Future[Any]]) -> None:
-    """Cancel tasks and wait until they have ended."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,9 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
@@ -14,6 +14,7 @@ from clew.providers import backoff
 log = structlog.get_logger()
 
 T = TypeVar("T")
+Run = Callable[[], Awaitable[None]]
 
 CAP = 60.0
 """Seconds; the longest wait before a failed task is started again."""
@@ -46,7 +47,7 @@ def unless_lasting() -> Iterator[None]:
             raise
 
 
-async def supervise(name: str, factory: Callable[[], Awaitable[None]], failed: Callable[[str], None] | None = None) -> None:
+async def supervise(name: str, factory: Run, failed: Callable[[str], None] | None = None) -> None:
     """Run `factory` for ever. Only a store that is lost gets out; cancelling ends it."""
     loop = asyncio.get_running_loop()
     attempt = 0
@@ -65,3 +66,27 @@ async def supervise(name: str, factory: Callable[[], Awaitable[None]], failed: C
         if failed is not None:
             failed(reason)
         await asyncio.sleep(wait)
+
+
+class Tasks:
+    """Tasks that run until they are cancelled. failure: set by the first error that gets out of one."""
+
+    def __init__(self) -> None:
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def start(self, name: str, run: Run, down: Callable[[str], None] | None = None) -> asyncio.Task[None]:
+        """Run `run` for ever. down: told why, each time it failed."""
+        task = asyncio.create_task(supervise(name, run, down), name=name)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) and not self.failure.done():
+            self.failure.set_exception(error)
+
+
+async def cancelled(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

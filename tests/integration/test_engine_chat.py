@@ -401,7 +401,7 @@ async def test_a_lookup_that_fails_blocks_no_lane(tmp_path: Path, idempotent: bo
 @pytest.mark.asyncio
 async def test_stopping_at_any_moment_leaves_no_reply_behind(tmp_path: Path) -> None:  # P43, P48
     async with engine(tmp_path) as world, world.running(remote=False):
-        delivering = world.service.delivering["desk"]
+        delivering = world.service.connections.delivering["desk"]
         delivering.connected(True)
         host = world.service.host("desk")
         for steps in (*range(0, 40, 2), *range(40, 400, 20)):

@@ -17,7 +17,8 @@ from clew.embedders import BATCH
 from clew.embedders.endpoint import Endpoint
 from clew.meaning import Meaning
 from clew.progress import Progress
-from clew.service import Service, cancelled
+from clew.service import Service
+from clew.supervise import cancelled
 from tests.emulators.embeddings import EmbeddingsEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault, JsonObject, Reply

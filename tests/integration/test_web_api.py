@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from clew.service import Running
+from clew.connections import Running
 from clew.transport import Route
 from clew.web.app import build
 from clew.web.openapi import BASE

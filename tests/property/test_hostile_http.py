@@ -81,7 +81,7 @@ class Served:
 
     def alive(self) -> bool:
         """It is the same process, nothing of it was started again, and its store is sound."""
-        return not self.clew.service.failure.done() and self.ask("GET", "/readyz") == 200
+        return not self.clew.service.tasks.failure.done() and self.ask("GET", "/readyz") == 200
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,117 @@
+"""The transports of a process: which there are, whether each is connected, and what carries replies to it."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from clew.clock import Time
+from clew.delivery import Delivering
+from clew.metrics import Metrics
+from clew.pace import Pace
+from clew.previews import Previews
+from clew.store.sql import SqlStore
+from clew.supervise import Run, Tasks, cancelled
+from clew.transport import Address, Part, Transport
+
+log = structlog.get_logger()
+
+FLUSH = 10.0
+"""Seconds for replies that wait, when a transport is let go."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A transport and the state of its connection. `since`: when that state began."""
+
+    transport: Transport
+    up: bool
+    detail: str
+    since: float
+
+
+class Connections:
+    """Adapters come and go with the config; each that sends has lanes to its chats. owner: of the sends that this process claims."""
+
+    def __init__(self, store: SqlStore, time: Time, metrics: Metrics, owner: str) -> None:
+        self._store = store
+        self._time = time
+        self._metrics = metrics
+        self._owner = owner
+        self._adapters: dict[str, Transport] = {}
+        self._lines: dict[str, list[asyncio.Task[None]]] = {}
+        self._paces: dict[str, Pace] = {}
+        self.running: dict[str, Running] = {}
+        self.delivering: dict[str, Delivering] = {}
+        self.previews = Previews(store, self._adapters, self._paces, time)
+
+    @property
+    def adapters(self) -> Mapping[str, Transport]:
+        """A view that goes on with what is added and removed."""
+        return self._adapters
+
+    def add(self, name: str, transport: Transport) -> None:
+        self._adapters[name] = transport
+        self._metrics.transport_up.labels(name).set(0)
+        self.running[name] = Running(transport, False, "starting", self._time.wall())
+        if not transport.capabilities.instant:
+            self._paces[name] = pace = Pace(transport.capabilities.per_second, self._time.steady)
+            self.delivering[name] = Delivering(name, transport, self._store, self._time, self._metrics, self._owner, pace, self.previews)
+
+    async def remove(self, name: str) -> None:
+        """Let a transport go, once what waits for it was sent."""
+        await self.stop(name)
+        del self._adapters[name], self.running[name]
+        self.delivering.pop(name, None)
+        self._metrics.transport_up.remove(name)
+
+    def start(self, name: str, receive: Run, tasks: Tasks, down: Callable[[str], None]) -> None:
+        """Let a transport receive and send. down: told why, each time that it failed at receiving."""
+        self._lines[name] = [tasks.start(f"transport.{name}", receive, down)]
+        if name in self.delivering:
+            self._lines[name].append(tasks.start(f"delivery.{name}", self.delivering[name].run))
+
+    async def stop(self, name: str) -> None:
+        """Send what waits for a transport, then let it neither send nor receive."""
+        receiving, *sending = self._lines.pop(name)
+        await cancelled(sending)
+        if name in self.delivering:
+            await self.delivering[name].drain(FLUSH)
+        await cancelled([receiving])
+
+    async def close(self) -> None:
+        await self.previews.close()
+        await asyncio.gather(*(self.stop(name) for name in list(self._lines)))
+
+    def report(self, name: str, up: bool, detail: str) -> None:
+        """The state of a connection, as its adapter tells it. One that was let go has none."""
+        running = self.running.get(name)
+        if running is None:
+            return
+        if up != running.up or (not up and detail != running.detail):
+            running.since = self._time.wall()
+            (log.info if up else log.warning)("transport.connected" if up else "transport.disconnected", transport=name, detail=detail)
+        running.up, running.detail = up, detail
+        if name in self.delivering:
+            self.delivering[name].connected(up)
+        self._metrics.transport_up.labels(name).set(int(up))
+
+    def plan(self, address: Address, text: str) -> tuple[tuple[Part, ...], bool]:
+        """A reply in the parts its platform takes, and whether it counts as sent when committed."""
+        running = self.running.get(address.transport)
+        if running is None:
+            return (Part(text),), False
+        return tuple(running.transport.parts(text)), running.transport.capabilities.instant
+
+    def together(self) -> frozenset[str]:
+        """Transports that may answer several messages with one reply."""
+        return frozenset(name for name, transport in self._adapters.items() if transport.capabilities.merges)
+
+    def idempotent(self) -> frozenset[str]:
+        """Those that take the same reply twice and show it once."""
+        return frozenset(name for name, transport in self._adapters.items() if transport.capabilities.idempotent_send)
+
+    def down(self) -> list[str]:
+        """Why some of them are not connected, in words."""
+        return [f"{name}: {each.detail or 'not connected'}" for name, each in self.running.items() if not each.up]
