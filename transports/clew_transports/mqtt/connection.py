@@ -96,6 +96,20 @@ class Broker:
     session_s: int = SESSION_EXPIRY_S
 
 
+class Packed(Properties):
+    """Properties of publishes that are the same each time: written out once."""
+
+    def __init__(self, **properties: object) -> None:
+        super().__init__(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
+        for name, value in properties.items():
+            setattr(self, name, value)
+        self._packed: bytes
+        object.__setattr__(self, "_packed", super().pack())  # type: ignore[no-untyped-call]  # the class's own takes nothing but properties
+
+    def pack(self) -> bytes:
+        return self._packed
+
+
 class Connection(aiomqtt.Client):
     """Use as an async context manager, once: a new object for each connection.
 
@@ -120,6 +134,7 @@ class Connection(aiomqtt.Client):
             socket_options=NO_DELAY,
         )
         self._client.manual_ack_set(True)  # aiomqtt has no option for it
+        self._client.disable_logger()  # five lines a message that nobody reads, made before it is known whether they are wanted
         self.session_present = False
         self.told: dict[str, int] = {}
         self._max_packet: int | None = None
@@ -128,6 +143,7 @@ class Connection(aiomqtt.Client):
         self._answers: dict[int, asyncio.Future[ReasonCode]] = {}
         self._lost = Disconnected("the connection to the broker was lost", after_hello=True)
         self._abandoned = False
+        self._watched = False  # the loop waits until the socket can be written to
 
     async def __aenter__(self) -> Self:
         """Connect. Raises Disconnected."""
@@ -222,7 +238,16 @@ class Connection(aiomqtt.Client):
         if self._connected.done():
             self._loop.call_soon(self._write, client, userdata, sock)
         else:
-            super()._on_socket_register_write(client, userdata, sock)
+            self._watch(client, userdata, sock)
+
+    def _on_socket_unregister_write(self, client: PahoClient, userdata: Any, sock: PahoSocket) -> None:
+        if self._watched:
+            self._watched = False
+            super()._on_socket_unregister_write(client, userdata, sock)
+
+    def _watch(self, client: PahoClient, userdata: Any, sock: PahoSocket) -> None:
+        self._watched = True
+        super()._on_socket_register_write(client, userdata, sock)
 
     def _write(self, client: PahoClient, userdata: Any, sock: PahoSocket) -> None:
         try:
@@ -232,7 +257,7 @@ class Connection(aiomqtt.Client):
                 self._disconnected.set_exception(error)
             return
         if client.want_write() and client.socket() is sock:
-            super()._on_socket_register_write(client, userdata, sock)
+            self._watch(client, userdata, sock)
 
     def _on_message(self, client: PahoClient, userdata: Any, message: MQTTMessage) -> None:
         if message.qos == 0 and len(self._packets) >= MAX_WAITING_QOS0:

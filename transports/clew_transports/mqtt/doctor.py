@@ -5,11 +5,8 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
-
 from clew.plugins import Fault, Remark
-from clew_transports.mqtt.connection import SESSION_EXPIRY_S, Broker, Connection, Disconnected, NotAccepted
+from clew_transports.mqtt.connection import SESSION_EXPIRY_S, Broker, Connection, Disconnected, NotAccepted, Packed
 from clew_transports.mqtt.payload import Topics
 
 HEARD_S = 2.0
@@ -124,11 +121,9 @@ async def _version(connection: Connection) -> list[Remark]:
         return []
 
 
-def _short_lived() -> Properties:
+def _short_lived() -> Packed:
     """Nothing of it waits for a clew that is off."""
-    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
-    properties.MessageExpiryInterval = EXPIRY_S
-    return properties
+    return Packed(MessageExpiryInterval=EXPIRY_S)
 
 
 def _nobody() -> str:

@@ -10,8 +10,6 @@ from functools import lru_cache
 from typing import Annotated, Self
 
 import structlog
-from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
 from pydantic import Field, SecretStr, model_validator
 
 from clew.config import Duration
@@ -42,6 +40,7 @@ from clew_transports.mqtt.connection import (
     Connection,
     Disconnected,
     NotAccepted,
+    Packed,
     heed_cancellation,
 )
 from clew_transports.mqtt.doctor import examine
@@ -255,13 +254,9 @@ def _as_outcome(*, already_left: bool) -> Iterator[None]:
 
 
 @lru_cache(maxsize=16)
-def _reply_properties(correlation: bytes | None) -> Properties:
-    properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]
-    properties.ContentType = "application/json"
-    properties.PayloadFormatIndicator = 1
-    if correlation is not None:
-        properties.CorrelationData = correlation
-    return properties
+def _reply_properties(correlation: bytes | None) -> Packed:
+    asked = {} if correlation is None else {"CorrelationData": correlation}
+    return Packed(ContentType="application/json", PayloadFormatIndicator=1, **asked)
 
 
 def _broker(settings: Settings, status: str) -> Broker:
