@@ -113,7 +113,7 @@ class Delivery:
     part, which the platform then has; the other parts are sent behind it. No parts: that message is to be deleted, there is no reply.
     Empty: there may be such a message, of which nobody noted what the platform said; where `find` works `send` looks for it.
     asks: it is a question that is open. Where the platform has buttons the last part gets `yes`, `no` and `always`; a press is handed in as
-    an `Inbound` of the kind `reaction`.
+    an `Inbound` of the kind `reaction`. claimed_by: the process that sends it; no adapter's business.
     """
 
     id: str
@@ -131,6 +131,7 @@ class Delivery:
     session: str = ""
     turn: str = ""
     asks: bool = False
+    claimed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,9 @@ class Capabilities:
     `send` and previews; None: no such limit. idempotent_send: the receiver drops a repeated delivery by its id. can_find: `find`
     works. merges: messages that wait may be answered together. instant: a reply counts as sent when it is committed (the page and the
     terminal fetch what they missed). typing_s: seconds after which the platform forgets that clew is typing, so that it is told again;
-    None: it does not. unreachable: why nothing can ever be sent to an address, as what it must look like; empty where it may be.
+    None: it does not. unreachable: why nothing can ever be sent to an address, as what it must look like; empty where it may be. spread:
+    several daemons on one database may run it at the same time: it is called from outside, and what it asks for itself may be handed in
+    twice; any other is run by one of them.
     Callables are pure.
     """
 
@@ -228,6 +231,7 @@ class Capabilities:
     instant: bool = False
     typing_s: float | None = None
     unreachable: Callable[[Address], str] = _reachable
+    spread: bool = False
 
     def streams(self, address: Address) -> Stream:
         """How previews are shown at `address`."""

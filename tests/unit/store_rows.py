@@ -1,7 +1,7 @@
 """What the tests of the store share: a file, arrivals, claims, and words put into it."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,10 @@ from clew.context.query import query
 from clew.inbox import decider
 from clew.messages import Message, Text
 from clew.store import Claim, Found, NewMessage, Outcome, Person, Reply, Scope, Step, Verdict
+from clew.store.changes import Neighbours
 from clew.store.opening import open_store
 from clew.store.sql import SqlStore
+from clew.store.sqlite import SqliteStore
 from clew.transport import Address, Inbound, Part, Receipt
 from tests.databases import databases
 
@@ -32,6 +34,51 @@ async def opened(folder: Path, *, people: Mapping[str, Person] = PEOPLE) -> Asyn
         yield store
     finally:
         await store.close()
+
+
+class Clock:
+    """A clock that stands still until it is moved. moved: told where it stands."""
+
+    def __init__(self, at: float = NOW, moved: Callable[[float], object] = lambda at: None) -> None:
+        self._at = at
+        self.moved = moved
+
+    def __call__(self) -> float:
+        return self._at
+
+    @property
+    def at(self) -> float:
+        return self._at
+
+    @at.setter
+    def at(self, at: float) -> None:
+        self._at = at
+        self.moved(at)
+
+
+@asynccontextmanager
+async def side_by_side(folder: Path, clock: Clock, count: int = 2) -> AsyncIterator[list[SqlStore]]:
+    """Stores on one database, as several daemons have them. clock: the database's."""
+    neighbours, where = Neighbours(), databases.store(folder)
+    async with AsyncExitStack() as stack:
+        stores: list[SqlStore] = []
+        for _ in range(count):
+            store: SqlStore
+            if databases.kind == "sqlite":
+                store = await SqliteStore.open(folder / "clew.db", NOW, neighbours=neighbours, clock=clock)
+            else:
+                store = await open_store(where, folder, NOW)
+            stack.push_async_callback(store.close)
+            stores.append(store)
+        if databases.kind == "postgresql":
+            name = where.rpartition("/")[2]
+            databases.server.sql(f"CREATE TABLE clock AS SELECT {clock.at!r}::float8 AS at", name)
+            databases.server.sql(
+                "CREATE OR REPLACE FUNCTION wall_clock() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT at FROM clock'", name
+            )
+            clock.moved = lambda at: databases.server.sql(f"UPDATE clock SET at = {at!r}", name)
+        await stores[0].sync(PEOPLE, None, await stores[0].jobs(), NOW)
+        yield stores
 
 
 def inbound(identifier: str, text: str = "hello", chat: str = "ada", *, sender: str = "", direct: bool = True, **more: Any) -> Inbound:

@@ -80,7 +80,7 @@ def test_windows_are_bounded_and_those_of_runs_are_not_kept() -> None:
     for number in range(2 * LIMIT):
         windows.keep(rows_of(f"s{number}"))
         windows.keep(rows_of(f"r{number}", base="s0"))
-    assert list(windows.seen) == [f"s{number}" for number in range(LIMIT, 2 * LIMIT)]
+    assert list(windows.seen()) == [f"s{number}" for number in range(LIMIT, 2 * LIMIT)]
 
 
 def rows_of(session: str, base: str | None = None) -> ViewRows:
@@ -92,10 +92,10 @@ def test_what_a_turn_wrote_joins_the_window_unless_something_came_in_between() -
     rows = [Message(f"m{seq}", seq, "user", (Text("yes"),), NOW) for seq in range(1, 6)]
     windows = Windows()
     windows.add("s", rows)
-    assert windows.seen == {}
+    assert windows.seen() == {}
     windows.keep(replace(rows_of("s"), messages=tuple(rows[:2]), taken_back=1))
     windows.add("s", rows[2:3])
     windows.add("s", ())
-    assert windows.seen == {"s": Seen(0, tuple(rows[:3]), 1)}
+    assert windows.seen() == {"s": Seen(0, tuple(rows[:3]), 1)}
     windows.add("s", rows[4:])
-    assert windows.seen == {"s": Seen(0, tuple(rows[:3]), 1)}
+    assert windows.seen() == {"s": Seen(0, tuple(rows[:3]), 1)}

@@ -1,7 +1,7 @@
 """What a store asks of its database: transactions, each one function of a connection."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from clew.errors import StoreError
@@ -17,10 +17,11 @@ Look = tuple[bool, Any]
 class Database(Protocol):
     """One writer, separate readers. A write that fails takes no other with it, also where several share a commit.
 
-    commits: write transactions so far. failure, failed: the last write that failed for a reason that lies outside of it; `failed` is
-    cleared by whoever watches.
+    shared: whether other processes may work on the same one. commits: write transactions so far. failure, failed: the last write that
+    failed for a reason that lies outside of it; `failed` is cleared by whoever watches.
     """
 
+    shared: bool
     commits: int
     failure: StoreError | None
     failed: asyncio.Event
@@ -43,8 +44,18 @@ class Database(Protocol):
     ) -> asyncio.Future[T]:
         """Like `write`, where `look` finds something to do; else there is no transaction and its result is returned."""
 
+    async def write_aside(self, run: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Like `write`, and it waits for no other write where the database can do that: for what must happen in time. `run` holds, by
+        the rows that it changes, all that it goes by."""
+
     async def read(self, run: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run queries on one snapshot, which ends before this returns."""
+
+    def tell(self, names: Collection[str]) -> None:
+        """Tell those other processes that something of these names changed, which was committed before. Never waits, and may get lost."""
+
+    def heard(self) -> AsyncIterator[str]:
+        """The names that others tell from now on, for ever."""
 
     async def everywhere(self, run: Callable[[Connection], T]) -> list[T]:
         """What `run` makes of each connection: functions and extensions are theirs alone."""

@@ -11,7 +11,9 @@ from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.transport import Address, Delivery, Part
 
-_COLUMNS = "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, repeated, preview_ref, session, turn"
+_COLUMNS = (
+    "id, address, text, parts, created, in_reply_to, answers, context, sent_parts, attempts, repeated, preview_ref, session, turn, owner"
+)
 
 
 BEGINNING = 20_000
@@ -137,13 +139,17 @@ def drop_drafts(db: Connection, turn: str, now: float) -> None:
     db.execute("UPDATE outbox SET state = 'pending', next_at = ? WHERE turn = ? AND state = 'draft'", (now, turn))
 
 
-def claim(db: Connection, transport: str, now: float) -> tuple[Delivery | None, float | None]:
+_HELD = "id = ? AND state = 'sending' AND owner = ? AND attempts = ?"
+"""That a delivery is still its sender's own: whoever found that process gone has taken it back, or claimed it anew."""
+
+
+def claim(db: Connection, owner: str, transport: str, now: float) -> tuple[Delivery | None, float | None]:
     """The oldest delivery that is due and first in its lane, and when the one after it is due."""
     row = db.execute(
-        f"UPDATE outbox SET state = 'sending', attempts = attempts + 1 WHERE number ="
+        "UPDATE outbox SET state = 'sending', attempts = attempts + 1, owner = :owner WHERE number ="
         f" (SELECT number FROM outbox AS o WHERE transport = :transport AND state = 'pending' AND {_DUE} AND {_FIRST}"
         f"  ORDER BY next_at, number LIMIT 1) RETURNING {_COLUMNS}",
-        {"transport": transport, "now": now},
+        {"owner": owner, "transport": transport, "now": now},
     ).fetchone()
     if row is None:
         return None, next_due(db, transport, now)
@@ -159,11 +165,20 @@ def next_due(db: Connection, transport: str, now: float) -> float | None:
     return None if row[0] is None else float(row[0])
 
 
+def is_held(db: Connection, delivery: Delivery) -> bool:
+    """Whether a delivery is still sent by the process that claimed it."""
+    return db.execute(f"SELECT 1 FROM outbox WHERE {_HELD}", _claim(delivery)).fetchone() is not None
+
+
+def _claim(delivery: Delivery) -> tuple[str, str, int]:
+    return delivery.id, delivery.claimed_by, delivery.attempt
+
+
 def settle(db: Connection, delivery: Delivery, result: Settlement, now: float) -> float | None:
-    """Note what came of sending. Returns when the transport's next delivery is due."""
+    """Note what came of sending, unless somebody else has the delivery by now. Returns when the transport's next one is due."""
     db.execute(
         "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?, repeated = max(repeated, ?), settled = ?, tried = ?"
-        " WHERE id = ?",
+        f" WHERE {_HELD}",
         (
             result.state,
             result.ref,
@@ -173,35 +188,38 @@ def settle(db: Connection, delivery: Delivery, result: Settlement, now: float) -
             int(result.repeat),
             None if result.state == "pending" else now,
             now,
-            delivery.id,
+            *_claim(delivery),
         ),
     )
     return next_due(db, delivery.address.transport, now)
 
 
-def advance(db: Connection, delivery: str, parts: int) -> None:
+def advance(db: Connection, delivery: Delivery, parts: int) -> None:
     """Note that the first `parts` parts are with the platform. What may be sent twice from now on is the next one."""
-    db.execute("UPDATE outbox SET sent_parts = ?, repeated = 0 WHERE id = ? AND state = 'sending'", (parts, delivery))
+    db.execute(f"UPDATE outbox SET sent_parts = ?, repeated = 0 WHERE {_HELD}", (parts, *_claim(delivery)))
+
+
+_ORPHANED = "state = 'sending' AND owner NOT IN (SELECT owner FROM leases)"
 
 
 def recover(db: Connection, idempotent: frozenset[str], now: float) -> int:
-    """After a crash: what was being sent is sent again where the receiver drops repeats, elsewhere once and marked as a repeat. To edit a
-    message to the same words is no repeat. What turns that do not run any more had shown is taken away.
+    """After a crash of whoever has no lease: what was being sent is sent again where the receiver drops repeats, elsewhere once and marked
+    as a repeat. To edit a message to the same words is no repeat. What turns that do not run any more had shown is taken away.
 
     Returns how many have had their repeat and stay unknown.
     """
     over = "turn NOT IN (SELECT id FROM turns WHERE state IN ('running', 'waiting'))"
     for (turn,) in db.execute(f"SELECT turn FROM outbox WHERE state = 'draft' AND {over}").fetchall():
         drop_drafts(db, turn, now)
-    editing = "(preview_ref <> '' AND sent_parts = 0)"
+    safe = "transport IN (SELECT value FROM json_each(:idempotent))"
     db.execute(
-        "WITH idempotent AS (SELECT value FROM json_each(?))"
-        f" UPDATE outbox SET state = 'pending', next_at = ?, repeated = transport NOT IN idempotent AND NOT coalesce({editing}, 0)"
-        " WHERE state = 'sending' AND (repeated = 0 OR transport IN idempotent)",
-        (json.dumps(sorted(idempotent)), now),
+        "UPDATE outbox SET state = 'pending', next_at = :now,"
+        f" repeated = CASE WHEN {safe} OR (preview_ref <> '' AND sent_parts = 0) THEN 0 ELSE 1 END"
+        f" WHERE {_ORPHANED} AND (repeated = 0 OR {safe})",
+        {"idempotent": json.dumps(sorted(idempotent)), "now": now},
     )
     return db.execute(
-        "UPDATE outbox SET state = 'unknown', reason = 'the daemon stopped while it was being sent', settled = ? WHERE state = 'sending'",
+        f"UPDATE outbox SET state = 'unknown', reason = 'the daemon stopped while it was being sent', settled = ? WHERE {_ORPHANED}",
         (now,),
     ).rowcount
 
@@ -255,7 +273,7 @@ def words(db: Connection, deliveries: Sequence[str]) -> dict[str, str]:
 
 
 def _delivery(row: tuple[Any, ...], *, asks: bool = False) -> Delivery:
-    (identifier, address, text, parts, created, reply_to, answers, context, sent, attempts, repeated, ref, session, turn) = row
+    (identifier, address, text, parts, created, reply_to, answers, context, sent, attempts, repeated, ref, session, turn, owner) = row
     texts = readable(parts, [text])
     return Delivery(
         id=identifier,
@@ -273,4 +291,5 @@ def _delivery(row: tuple[Any, ...], *, asks: bool = False) -> Delivery:
         session=session,
         turn=turn,
         asks=asks,
+        claimed_by=owner,
     )

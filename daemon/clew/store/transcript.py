@@ -19,6 +19,8 @@ BESIDE = "new_"
 """What the names of the index's tables begin with while it is built anew beside itself, see `rebuilding`."""
 REBUILDING = "rebuilding"
 """The row of `meta` that says how far that came: up to which message."""
+GONE = "rows_gone"
+"""The row of `meta` that counts how often rows of the transcript were deleted or emptied."""
 LONGEST_NAME = 100
 """Characters of a speaker's name that are indexed."""
 _FOLLOWED = (
@@ -153,7 +155,23 @@ def forget(db: Connection, session: str, newest: int = -1) -> int:
             (built, REBUILDING),
         )
     db.execute(_FOLLOWED)
+    if rows:
+        _note_gone(db)
     return len(rows)
+
+
+def rows_gone(db: Connection) -> int:
+    """How often rows were deleted or emptied so far."""
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (GONE,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _note_gone(db: Connection) -> None:
+    """Let other processes know that what they keep of rows does not hold any more."""
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (GONE, str(rows_gone(db) + 1)),
+    )
 
 
 def blank(db: Connection, ids: Iterable[str], *, nameless: bool = False) -> int:
@@ -175,6 +193,8 @@ def blank(db: Connection, ids: Iterable[str], *, nameless: bool = False) -> int:
         )
     for into in ("", BESIDE) if built and rows else ("",) if rows else ():
         db.execute(f"DELETE FROM {into}document_frequency WHERE messages <= 0")
+    if rows:
+        _note_gone(db)
     return len(rows)
 
 

@@ -96,12 +96,12 @@ def claim(
 def _next(db: Connection, owner: str, now: float, lease: float, merging: frozenset[str], risky_first: bool, room: Room) -> Claim | None:
     if db.execute(f"SELECT 1 FROM turns WHERE {RUNNING} LIMIT 1").fetchone() is None:  # nothing to go on with or to wait for
         return _new(db, owner, now, lease, merging, room)
-    if _running(db, now, risky=True):
+    if _running(db, owner, now, risky=True):
         return None
     if risky_first and _risky_waits(db, now):
-        return None if _running(db, now, risky=False) else _resume(db, owner, now, lease, risky=True)
+        return None if _running(db, owner, now, risky=False) else _resume(db, owner, now, lease, risky=True)
     found = _resume(db, owner, now, lease, room, risky=False) or _new(db, owner, now, lease, merging, room)
-    if found is None and not _running(db, now, risky=False):
+    if found is None and not _running(db, owner, now, risky=False):
         found = _resume(db, owner, now, lease, risky=True)
     return found
 
@@ -114,11 +114,11 @@ def _new(db: Connection, owner: str, now: float, lease: float, merging: frozense
 _ATTEMPTS = "(SELECT coalesce(max(attempts), 0) FROM inbox WHERE inbox.turn = turns.id)"
 
 
-def _running(db: Connection, now: float, *, risky: bool) -> bool:
-    """Whether a (risky) turn is being run."""
+def _running(db: Connection, owner: str, now: float, *, risky: bool) -> bool:
+    """Whether `owner` runs a (risky) turn. It can bring down no other process."""
     row = db.execute(
-        f"SELECT 1 FROM turns WHERE {RUNNING} AND lease_until > ? AND {_ATTEMPTS} > ? LIMIT 1",
-        (now, SAFE_ATTEMPTS if risky else -1),
+        f"SELECT 1 FROM turns WHERE {RUNNING} AND lease_until > ? AND owner = ? AND {_ATTEMPTS} > ? LIMIT 1",
+        (now, owner, SAFE_ATTEMPTS if risky else -1),
     ).fetchone()
     return row is not None
 
@@ -450,10 +450,11 @@ def _put_tool(db: Connection, turn: str, tool: ToolState) -> None:
     )
 
 
-def void_leases(db: Connection) -> int:
-    """At a start: no process but this one holds a turn. Returns how many were interrupted."""
-    db.execute("UPDATE leases SET until = 0")
-    return db.execute(f"UPDATE turns SET lease_until = 0 WHERE {RUNNING}").rowcount
+def void(db: Connection) -> int:
+    """Take the turns from whoever has no lease (any more); they write nothing of them from now on. Returns how many were interrupted."""
+    return db.execute(
+        f"UPDATE turns SET lease_until = 0, epoch = epoch + 1 WHERE {RUNNING} AND owner NOT IN (SELECT owner FROM leases)"
+    ).rowcount
 
 
 def release(db: Connection, claim: Claim) -> None:

@@ -14,14 +14,18 @@ class Windows:
 
     def __init__(self) -> None:
         self._seen: dict[str, Seen] = {}
+        self._gone = 0
 
-    @property
-    def seen(self) -> Mapping[str, Seen]:
-        """By session."""
-        return self._seen
+    def seen(self, gone: int = 0) -> Mapping[str, Seen]:
+        """By session: what was read when other processes had deleted or emptied rows `gone` times."""
+        return self._seen if gone == self._gone else {}
 
-    def keep(self, rows: ViewRows) -> None:
-        """Keep the window of a session. That of a run which goes on from another session is not its own."""
+    def keep(self, rows: ViewRows, gone: int = 0) -> None:
+        """Keep the window of a session. That of a run which goes on from another session is not its own. gone: as in `seen`."""
+        if gone < self._gone:
+            return
+        if gone > self._gone:
+            self._gone, self._seen = gone, {}
         self.forget(rows.session)
         if rows.base is None:
             self._seen[rows.session] = Seen(rows.to_seq, rows.messages, rows.taken_back)

@@ -30,7 +30,7 @@ class DocumentsDoor:
 
     async def look(self) -> None:
         """See whether there are any."""
-        self.empty = not await self._db.read(verbs.any_there)
+        self.empty = not (self._db.shared or await self._db.read(verbs.any_there))  # others may have taken some in
 
     async def rebuild(self) -> None:
         """Build the index anew, without secrets that are known by now."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from clew.store import Reply, Settlement, outbox, people
+from clew.store import Reply, Settlement, leases, outbox, people
 from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
 from clew.transport import Delivery
@@ -20,10 +20,14 @@ class DeliveryDoor(Opened):
             at = outbox.next_due(db, transport, now)
             return at is not None and at <= now, (None, at)
 
-        return self._db.write_if(due, outbox.claim, transport, now)
+        return self._db.write_if(due, self._in_time(outbox.claim), owner, transport, now)
 
     async def advance(self, delivery: Delivery, parts: int) -> None:
-        await self._db.write_relaxed(outbox.advance, delivery.id, parts)
+        await self._db.write_relaxed(outbox.advance, delivery, parts)
+
+    async def may_send(self, delivery: Delivery) -> bool:
+        """Whether it is this process's to send still, asked right before each send. Where nobody else is on the database, it is."""
+        return not self.shared or await self._db.read(lambda db: outbox.is_held(db, delivery) and leases.lives(db, delivery.claimed_by))
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None:
         if await self._db.write_relaxed(outbox.settle, delivery, result, now) is not None:
@@ -46,6 +50,7 @@ class DeliveryDoor(Opened):
         """Words of clew's own, outside of any turn. Returns their id."""
         identifier = await self._db.write(outbox.put, reply, "", "", now)
         self._notify(self.deliveries[reply.address.transport])
+        self._told((reply,))
         return identifier
 
     async def owner_address(self) -> str | None:
@@ -59,6 +64,7 @@ class DeliveryDoor(Opened):
         """`say`, unless it was said less than `again_after` seconds ago. Returns whether it was said now."""
         said = await self._db.write(outbox.put_once, key, reply, now, again_after)
         self._notify(self.deliveries[reply.address.transport])
+        self._told((reply,))
         return said
 
     async def send_again(self, delivery: str, now: float) -> bool:

@@ -1,13 +1,15 @@
 """What the verbs of the store share."""
 
-from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
-from clew.store import model_calls
-from clew.store.changes import Changes
+from clew.store import Reply, leases, model_calls
+from clew.store.changes import Changes, Deliveries
+from clew.store.connection import Connection
 from clew.store.database import Database
 from clew.store.documents.door import DocumentsDoor
+from clew.store.doors.leases import LeasesDoor
 from clew.store.doors.spending import SpendingDoor
 from clew.store.files.door import FilesDoor
 from clew.store.indexing import Indexer
@@ -15,13 +17,21 @@ from clew.store.notes.door import NotesDoor
 from clew.store.prefix_cache import LIMIT, PrefixCache
 from clew.store.vectors import Vectors
 from clew.store.windows import Windows
+from clew.transport import Address
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SAID = "said/"
+"""What a name begins with that tells where something was said."""
 
 
 class Opened:
     """A store that is open, with what its verbs share.
 
-    arrivals: there may be a turn to claim. jobs_changed: somebody changed a job. deliveries: by transport, there may be something to send.
-    notes, documents, files, vectors, spending: their verbs.
+    arrivals: there may be a turn to claim. stops: somebody stopped a turn. jobs_changed: somebody changed a job. chores: there may be
+    something to do in the background. deliveries: by transport, there may be something to send. notes, documents, files, vectors,
+    spending, leases: their verbs. shared: other processes may work on the same database; else what follows is told to nobody else.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer, known: Collection[str] = ()) -> None:
@@ -36,10 +46,14 @@ class Opened:
         self._prefixes = PrefixCache()
         self._windows = Windows()
         self._any = Changes()
-        self.arrivals = Changes()
+        self.shared = database.shared
+        self.leases = LeasesDoor(database)
+        self.arrivals = Changes("arrivals")
+        self.stops = Changes("stops")
         self.files = FilesDoor(database, path, lambda: self._notify(self.arrivals))
-        self.jobs_changed = Changes()
-        self.deliveries = defaultdict[str, Changes](Changes)
+        self.jobs_changed = Changes("jobs")
+        self.chores = Changes("chores")
+        self.deliveries = Deliveries()
 
     @property
     def version(self) -> int:
@@ -52,8 +66,45 @@ class Opened:
     def _notify(self, *which: Changes) -> None:
         for changes in (*which, self._any):
             changes.tell()
+        self._tell_others(*which)
+
+    def _tell_others(self, *which: Changes, said: Iterable[Address] = ()) -> None:
+        """Tell other processes what was committed. said: where something was said that is read in the store."""
+        if self.shared:
+            self._db.tell({*(changes.name for changes in which), *(f"{SAID}{address}" for address in said)})
+
+    def _told(self, replies: Collection[Reply]) -> None:
+        """Tell other processes of words that nobody has to send: whoever reads them there may be connected to another one."""
+        if said := [reply.address for reply in replies if reply.instant]:
+            self._tell_others(said=said)
+        if others := {reply.address.transport for reply in replies if not reply.instant}:
+            self._tell_others(*(self.deliveries[transport] for transport in others))
+
+    def _in_time(self, verb: Callable[Concatenate[Connection, str, P], T]) -> Callable[Concatenate[Connection, str, P], T]:
+        """`verb`, whose second argument is an owner: where others may work on the database it raises LeaseLost after theirs is over."""
+        return leases.in_time(verb) if self.shared else verb
+
+    async def listen(self, said: Callable[[Address], None]) -> None:
+        """Hear what other processes tell, until cancelled. said: told where something was said."""
+        async for name in self._db.heard():
+            if name.startswith(SAID):
+                said(Address.parse(name.removeprefix(SAID)))
+            for changes in self._all():
+                if changes.name == name:
+                    changes.tell()
+            self._any.tell()
+
+    def look(self) -> None:
+        """Let everybody look who waits for something: what others told may not have been heard."""
+        for changes in (*self._all(), self._any):
+            changes.tell()
+
+    def _all(self) -> tuple[Changes, ...]:
+        return (self.arrivals, self.stops, self.jobs_changed, self.chores, self.files.news, *self.deliveries.values())
 
     async def _load_prefixes(self) -> None:
         self._prefixes = prefixes = PrefixCache()
+        if self.shared:  # others fill the table too: it is asked
+            return
         if (entries := await self._db.read(model_calls.cache, LIMIT)) is not None:
             prefixes.load(entries)

@@ -88,7 +88,8 @@ class PeopleDoor(Opened):
     async def change_access(self, effect: AccessEffect, now: float) -> Changed:
         """Make a change of who may. Raises NotFound or UsageError."""
         changed = await self._db.write(access.take, effect, now)
-        self._notify(self.arrivals, *(self.deliveries[notice.address.transport] for notice in effect.notices))
+        self._notify(self.arrivals, self.stops, *(self.deliveries[notice.address.transport] for notice in effect.notices))
+        self._told(effect.notices)
         return changed
 
     async def answer_access(self, key: str, approve: bool, role: str, now: float) -> AccessRequest:
@@ -110,6 +111,7 @@ class PeopleDoor(Opened):
 
         told = await self._db.write(tell)
         self._notify(*([self.deliveries[reply.address.transport]] if told else []))
+        self._told((reply,) if told else ())
         return told
 
     async def linking_rests(self, now: float) -> bool:

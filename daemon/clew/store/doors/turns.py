@@ -23,9 +23,12 @@ from clew.store import (
     Withdrawn,
     accept,
     approvals,
+    leases,
     outbox,
+    transcript,
     turns,
 )
+from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
 from clew.transport import Address, Delivery, Inbound, Receipt
 
@@ -41,28 +44,47 @@ class TurnsDoor(Opened):
         replied = {transport} if any(verdict.reply for verdict in result[1]) else set()
         replied |= {Address.parse(each.spent.address).transport for each in result[1] if each.spent and each.confirm}
         self._notify(*(self.deliveries[each] for each in replied))
+        self._tell_others(self.arrivals, said=[item.address for item in items] if instant else ())
+        if any(verdict.stop for verdict in result[1]):
+            self._tell_others(self.stops)
         if any(item.attachments for item in items):
             self.files.news.tell()
+            self._tell_others(self.files.news)
         return result
 
     async def cursor(self, transport: str) -> str | None:
         return await self._db.read(accept.cursor, transport)
 
     async def recover(self, idempotent: frozenset[str], now: float) -> tuple[int, int]:
-        """At a start: void all leases. Returns how many turns were interrupted and how many sends have an unknown outcome."""
-        interrupted = await self._db.write(turns.void_leases)
-        return interrupted, await self._db.write(outbox.recover, idempotent, now)
+        """At a start of the only process on the database: nobody holds anything. Returns how many turns were interrupted and how many
+        sends have an unknown outcome."""
+        taken = await self._db.write(leases.alone, idempotent, now)
+        return taken.turns, taken.unknown
 
     async def claim_turn(
         self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False, room: Room = turns.EVERYTHING
     ) -> Claim | None:
-        seen = self._windows.seen
-        found = await self._db.write_if(
-            lambda db: (turns.claimable(db, now), None), turns.claim, owner, now, lease, merging, risky_first, room, seen
+        nothing: tuple[Claim | None, int] = (None, 0)
+        found, gone = await self._db.write_if(
+            lambda db: (turns.claimable(db, now), nothing), self._in_time(self._claim), owner, now, lease, merging, risky_first, room
         )
         if found is not None and found.rows is not None:
-            self._windows.keep(found.rows)
+            self._windows.keep(found.rows, gone)
         return found
+
+    def _claim(
+        self,
+        db: Connection,
+        owner: str,
+        now: float,
+        lease: float,
+        merging: frozenset[str],
+        risky_first: bool,
+        room: Room,
+    ) -> tuple[Claim | None, int]:
+        """A turn, and what was gone of rows when its window was read: what is kept of windows holds where no other process took some."""
+        gone = transcript.rows_gone(db) if self.shared else 0
+        return turns.claim(db, owner, now, lease, merging, risky_first, room, self._windows.seen(gone)), gone
 
     async def open_run(self, claim: Claim, text: str, now: float) -> Claim:
         """Append what a job asks. Returns its claim as it goes to a model. Raises LeaseLost."""
@@ -87,8 +109,9 @@ class TurnsDoor(Opened):
         self._prefixes.add(outcome.step.cache)
         changed = [self.jobs_changed] if any(isinstance(effect, JobEffect) for effect in outcome.effects) else []
         self._notify(*([self.arrivals] if waiting else []), *changed)
-        noticed = {each.address.transport for effect in outcome.effects if isinstance(effect, AccessEffect) for each in effect.notices}
-        self._notify(*(self.deliveries[transport] for transport in noticed))
+        notices = [each for effect in outcome.effects if isinstance(effect, AccessEffect) for each in effect.notices]
+        self._notify(*(self.deliveries[transport] for transport in {each.address.transport for each in notices}))
+        self._told((*replies, *notices))
         if any(isinstance(effect, Effect) and effect.kind == "forget" for effect in outcome.effects):
             await self.files.sweep()
         return result
@@ -96,7 +119,9 @@ class TurnsDoor(Opened):
     async def park(self, claim: Claim, question: Question, now: float) -> bool:
         """Ask a person, and let the turn wait for the answer. False: it was stopped meanwhile. Raises LeaseLost."""
         parked = await self._db.write(turns.park, claim, question, now)
-        self._notify(*(self.deliveries[each.address.transport] for each in (question.reply, question.notice) if each))
+        asked = [each for each in (question.reply, question.notice) if each]
+        self._notify(*(self.deliveries[each.address.transport] for each in asked))
+        self._told(asked)
         return parked
 
     async def answers(self, turn: str) -> dict[ToolCall, Answered]:
@@ -133,6 +158,7 @@ class TurnsDoor(Opened):
 
     async def release(self, claim: Claim) -> None:
         await self._db.write(turns.release, claim)
+        self._tell_others(self.arrivals)
 
     async def draft(self, turn: str, now: float) -> Delivery | None:
         """The reply that a turn is still writing. None: it does not run any more."""

@@ -39,7 +39,7 @@ class ViewDoor(Opened):
 
     async def expire_cache(self, now: float) -> None:
         await self._db.write_relaxed(model_calls.expire_cache, now)
-        if self._prefixes.whole:
+        if self._prefixes.whole or self.shared:
             self._prefixes.expire(now)
         else:
             await self._load_prefixes()

@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,12 +31,12 @@ class FilesDoor:
         self._db = database
         self._settled = settled
         self.folder = Folder(path.with_name(FOLDER))
-        self.news = Changes()
+        self.news = Changes("files")
         self._placing = asyncio.Lock()  # a file that no row names yet looks like one that none names any more
 
-    async def due(self, now: float, limit: int, of_one: int) -> tuple[list[Waiting], float | None]:
-        """(files that can be gone on with, so many of one address at most; when the next one can)."""
-        return await self._db.read(verbs.due, now, limit, of_one)
+    async def due(self, now: float, limit: int, of_one: int, left_out: Collection[str] = ()) -> tuple[list[Waiting], float | None]:
+        """(files that can be gone on with, so many of one address at most; when the next one can). left_out: transports."""
+        return await self._db.read(verbs.due, now, limit, of_one, left_out)
 
     async def begin(self, file: Waiting, again_at: float) -> None:
         """Count a try before it begins. again_at: when the next one may."""

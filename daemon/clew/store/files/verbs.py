@@ -17,7 +17,8 @@ LONGEST_WAIT = 120.0
 _DUE = (
     "SELECT id, address, transport, state, name, mime, size, ref, voice, hash, attempts, next_at, client_id FROM"
     " (SELECT a.*, i.transport, i.client_id, row_number() OVER (PARTITION BY a.address ORDER BY a.number) AS place"
-    f"  FROM attachments AS a JOIN inbox AS i ON i.id = a.inbox WHERE a.{OPEN} AND i.state = 'new' AND (a.next_at <= ? OR a.next_at > ?))"
+    f"  FROM attachments AS a JOIN inbox AS i ON i.id = a.inbox WHERE a.{OPEN} AND i.state = 'new' AND (a.next_at <= ? OR a.next_at > ?)"
+    "  AND i.transport NOT IN (SELECT value FROM json_each(?)))"
     " WHERE place <= ? ORDER BY number LIMIT ?"
 )
 
@@ -50,9 +51,11 @@ def _was_uploaded(db: Connection, inbox: int, address: str, ref: str, now: float
     return changed.rowcount == 1
 
 
-def due(db: Connection, now: float, limit: int, of_one: int) -> tuple[list[Waiting], float | None]:
-    """(files that can be gone on with, in the order of their messages, so many of one address at most; when the next one can)."""
-    found = [_waiting(*row) for row in db.execute(_DUE, (now, now + LONGEST_WAIT, of_one, limit))]
+def due(db: Connection, now: float, limit: int, of_one: int, left_out: Collection[str] = ()) -> tuple[list[Waiting], float | None]:
+    """(files that can be gone on with, in the order of their messages, so many of one address at most; when the next one can). left_out:
+    transports whose files are somebody else's to fetch."""
+    rows = db.execute(_DUE, (now, now + LONGEST_WAIT, json.dumps(sorted(left_out)), of_one, limit))
+    found = [_waiting(*row) for row in rows.fetchall()]
     later = db.execute(f"SELECT min(next_at) FROM attachments WHERE {OPEN} AND next_at > ?", (now,)).fetchone()[0]
     return found, later
 

@@ -15,6 +15,7 @@ from clew.errors import StoreError
 from clew.store.connection import Connection
 from clew.store.grouping import GroupedDatabase, Write, outcome
 from clew.store.postgresql.connection import PostgresConnection, is_outside
+from clew.store.postgresql.wakes import Wakes
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -67,21 +68,26 @@ class _Worker:
 class PostgresDatabase(GroupedDatabase):
     """One writer, separate readers, each with a thread of its own. Other daemons have theirs: see `grouping.shared`."""
 
-    def __init__(self, url: str, writer: _Worker, readers: list[_Worker]) -> None:
+    shared = True
+
+    def __init__(self, url: str, writer: _Worker, readers: list[_Worker], aside: _Worker) -> None:
         super().__init__()
+        wakes = Wakes(url)
+        self.tell, self.heard = wakes.tell, wakes.heard
+        self._aside = aside
         self.url = url
         self._writer = writer
         self._readers: asyncio.Queue[_Worker] = asyncio.Queue()
         for reader in readers:
             self._readers.put_nowait(reader)
-        self._all = [*readers, writer]
+        self._all = [*readers, writer, aside]
 
     @classmethod
     async def open(cls, url: str, *, read_only: bool = False) -> "PostgresDatabase":
         """Connect, check and migrate. Raises StoreError with what to do where it cannot be used."""
         writer = _Worker(url, "clew-writer", read_only)
         readers = [_Worker(url, f"clew-reader-{number}", True) for number in range(READERS)]
-        database = cls(url, writer, readers)
+        database = cls(url, writer, readers, _Worker(url, "clew-aside", read_only))
         try:
             await writer.run(lambda db: _prepare(db, url, read_only))
         except BaseException as error:
@@ -99,6 +105,13 @@ class PostgresDatabase(GroupedDatabase):
         work.add_done_callback(lambda _: self._readers.put_nowait(reader))
         try:
             return await asyncio.shield(work)
+        except Exception as error:
+            raise self._for_people(error) from error
+
+    async def write_aside(self, run: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run one transaction on a connection of its own, which waits for no other's lock but those of the rows."""
+        try:
+            return await self._aside.run(lambda db: _aside(db, lambda connection: run(connection, *args, **kwargs)))
         except Exception as error:
             raise self._for_people(error) from error
 
@@ -162,6 +175,18 @@ def _carried_out(db: PostgresConnection, group: list[Write]) -> Any:
     if isinstance(done, BaseException):
         raise done  # the worker lets go of a connection that was cut
     return done
+
+
+def _aside(db: PostgresConnection, run: Callable[[Connection], T]) -> T:
+    db.script("BEGIN")
+    try:
+        value = run(db)
+        db.commit()
+    except BaseException:
+        if db.in_transaction:
+            db.rollback()
+        raise
+    return value
 
 
 def _snapshot(db: PostgresConnection, run: Callable[[Connection], T]) -> T:

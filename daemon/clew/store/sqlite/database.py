@@ -2,14 +2,17 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable, Collection
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import aiosqlite
 
+from clew.clock import Clock
 from clew.errors import StoreError
+from clew.store.changes import Neighbours
 from clew.store.connection import Connection
 from clew.store.grouping import GroupedDatabase, Write, outcome
 from clew.store.indexing import Indexer
@@ -33,8 +36,10 @@ DAMAGED = "The file is damaged. Stop clew, keep a copy of it, and put a backup i
 class SqliteDatabase(GroupedDatabase):
     """One writer, separate readers, each with a thread of its own."""
 
-    def __init__(self, writer: aiosqlite.Connection, readers: list[aiosqlite.Connection]) -> None:
+    def __init__(self, writer: aiosqlite.Connection, readers: list[aiosqlite.Connection], neighbours: Neighbours | None = None) -> None:
         super().__init__()
+        self._neighbours = neighbours
+        self.shared = neighbours is not None
         self._writer = writer
         self._readers: asyncio.Queue[aiosqlite.Connection] = asyncio.Queue()
         for reader in readers:
@@ -42,15 +47,25 @@ class SqliteDatabase(GroupedDatabase):
         self._all = [*readers, writer]
 
     @classmethod
-    async def open(cls, path: Path, now: float, index: Indexer, *, read_only: bool = False) -> "SqliteDatabase":
-        """Open, check and migrate the file. Raises StoreError with what to do where it cannot be used."""
+    async def open(
+        cls,
+        path: Path,
+        now: float,
+        index: Indexer,
+        *,
+        read_only: bool = False,
+        neighbours: Neighbours | None = None,
+        clock: Clock = time.time,
+    ) -> "SqliteDatabase":
+        """Open, check and migrate the file. neighbours: those in this process that have it open too, None where nobody else has. clock:
+        what `wall_clock()` tells. Raises StoreError with what to do where it cannot be used."""
         opened: list[aiosqlite.Connection] = []
         try:
-            writer = await _connect(path, read_only, index)
+            writer = await _connect(path, read_only, index, clock)
             opened.append(writer)
             await _run(writer, _prepare, path, now, read_only)
             for _ in range(READERS):
-                opened.append(await _connect(path, True, index))
+                opened.append(await _connect(path, True, index, clock))
         except BaseException as error:
             for connection in opened:
                 await connection.close()
@@ -59,7 +74,24 @@ class SqliteDatabase(GroupedDatabase):
                 passing = any(word in str(error) for word in PASSING)
                 raise StoreError(f"{path}: the store cannot be opened ({error}).", hint=hint, lasting=not passing) from error
             raise
-        return cls(writer, opened[1:])
+        return cls(writer, opened[1:], neighbours)
+
+    def tell(self, names: Collection[str]) -> None:
+        """See `Database.tell`."""
+        if self._neighbours is not None:
+            self._neighbours.tell(self, names)
+
+    async def heard(self) -> AsyncIterator[str]:
+        """See `Database.heard`."""
+        if self._neighbours is None:
+            await asyncio.Event().wait()
+        else:
+            async for name in self._neighbours.heard(self):
+                yield name
+
+    async def write_aside(self, run: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """A write like any other: one writes at a time."""
+        return await self.write(run, *args, **kwargs)
 
     async def read(self, run: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query on a reader. The snapshot ends before this returns, so that no reader holds back a checkpoint."""
@@ -110,23 +142,24 @@ class SqliteDatabase(GroupedDatabase):
         return _for_people(error)
 
 
-async def _connect(path: Path, read_only: bool, index: Indexer) -> aiosqlite.Connection:
+async def _connect(path: Path, read_only: bool, index: Indexer, clock: Clock) -> aiosqlite.Connection:
     uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
     connection = await aiosqlite.connect(
         uri, uri=True, factory=SqliteConnection, isolation_level=None, timeout=BUSY_TIMEOUT, cached_statements=STATEMENTS
     )
     try:
-        await _run(connection, _set_up, index)
+        await _run(connection, _set_up, index, clock)
     except BaseException:
         await connection.close()
         raise
     return connection
 
 
-def _set_up(db: SqliteConnection, index: Indexer) -> None:
+def _set_up(db: SqliteConnection, index: Indexer, clock: Clock) -> None:
     db.execute(f"PRAGMA cache_size = {-PAGES_KB}")
     db.execute("PRAGMA mmap_size = 0")  # some builds map files by default: a disk's error would end the process
     db.create_function("index_text", 1, index, deterministic=True)
+    db.create_function("wall_clock", 0, clock)
 
 
 async def _run(
