@@ -1,8 +1,8 @@
 """`python -m bench [SUBJECT …]`: measure, show, and keep the figures in bench/results.json, docs/performance.md and its pictures.
 
 `--small`: smaller sizes, and nothing is kept. `--check`: compare with what is kept and end with 1 where a ratio is worse; what is worse is
-measured once more before that is said. `--turns N`: turns after which memory is read. `--page`: nothing is measured, and the page is
-written from what is kept.
+measured once more before that is said. `--turns N`: turns after which memory is read. `--days N`: of made-up chat. `--seed N`: another
+chat than that of 1, of which nothing is kept. `--page`: nothing is measured, and the page is written from what is kept.
 """
 
 import argparse
@@ -96,6 +96,8 @@ def main() -> int:
     parser.add_argument("--small", action="store_true", help="smaller sizes; nothing is kept")
     parser.add_argument("--check", action="store_true", help="compare with what is kept; nothing is kept")
     parser.add_argument("--turns", type=int, metavar="N", help="turns after which memory is read")
+    parser.add_argument("--days", type=int, metavar="N", help="days of made-up chat")
+    parser.add_argument("--seed", type=int, metavar="N", help="another chat; nothing is kept")
     parser.add_argument("--page", action="store_true", help="write the page from what is kept, and measure nothing")
     asked = parser.parse_args()
     if unknown := set(asked.subject) - set(NAMES):
@@ -106,10 +108,11 @@ def main() -> int:
         return 0
     subjects = [subject for subject in SUBJECTS if not asked.subject or subject.name in asked.subject]
     sizes = SMALL if asked.small else Sizes()
-    sizes = replace(sizes, many=asked.turns) if asked.turns else sizes
+    given = {"many": asked.turns, "days": asked.days, "seed": asked.seed}
+    sizes = replace(sizes, **{name: value for name, value in given.items() if value is not None})
     if asked.check:
         return asyncio.run(check(subjects, sizes))
-    found = asyncio.run(results(subjects, sizes, keep=not asked.small))
+    found = asyncio.run(results(subjects, sizes, keep=not asked.small and asked.seed is None))
     missed = [figure for result in found.values() for figure in result.missed]
     print(f"{sum(result.targets for result in found.values()) - len(missed)} targets met, {len(missed)} missed")
     return int(len(found) < len(subjects))

@@ -14,7 +14,7 @@ class Sizes:
 
     messages: in one person's thread; chats: that are talked in; turns: of each measurement of replies; seconds: that a load lasts;
     arrivals: messages that are accepted; found: messages of the stores in which is searched; questions: that are asked of each; many:
-    turns after which memory is read.
+    turns after which memory is read; days: of made-up chat, by its seed.
     """
 
     messages: tuple[int, ...] = (0, 100, 10_000, 100_000, 1_000_000)
@@ -25,9 +25,11 @@ class Sizes:
     found: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     questions: int = 100
     many: int = 5_000
+    days: int = 14
+    seed: int = 1
 
 
-SMALL = Sizes((0, 100, 2_000), (1, 10), 40, 3.0, 400, (2_000, 10_000), 30, 200)
+SMALL = Sizes((0, 100, 2_000), (1, 10), 40, 3.0, 400, (2_000, 10_000), 30, 200, 2)
 """To see that everything works, in a few minutes."""
 
 

@@ -15,7 +15,7 @@ from .openai import OpenAIEmulator
 from .scripts import last_user_text, say
 from .server import JsonObject, Reply, Script
 
-_MESSAGE = re.compile(r"\A\[#(?P<number>\d+) \S+ \S+ (?P<speaker>[^\]\n]+)\] ?(?P<text>.*)\Z")
+_MESSAGE = re.compile(r"\A\[#(?P<number>\d+) (?:[\d-]{10} [\d:]{5} )?(?P<speaker>[^\]\n]+)\] ?(?P<text>.*)\Z")
 _ENTRY = re.compile(r"\A(?P<number>\d+) \| (?P<rest>.*)\Z")
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!\d\.)\s+|(?<=[。！？])|\n+")
 _NEGATION = re.compile(
