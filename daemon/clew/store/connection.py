@@ -1,9 +1,14 @@
 """What the verbs ask of a database: statements of SQL that SQLite and PostgreSQL both understand, `?` for each value."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 Values = Sequence[Any] | Mapping[str, Any]
+
+
+class Unfit(Exception):
+    """Values break a rule of the schema, a key, a reference or a check, or are of another kind than their column."""
 
 
 class Cursor(Protocol):
@@ -37,3 +42,9 @@ class Connection(Protocol):
 
     def readable(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a query; those with a text that is damaged are left out: one bad row must not hide the others."""
+
+    def attempt(self) -> AbstractContextManager[None]:
+        """A block whose statements stand whole or not at all. Raises Unfit where one of them does not fit the schema."""
+
+    def columns(self, table: str) -> frozenset[str]:
+        """The names of a table's columns."""

@@ -24,6 +24,7 @@ SCAN = 5_000
 LINES, ROWS, SMALL = 50, 200, 1_000
 """Lines in groups, rows of a thread, and rows in the inbox and outbox that one slice erases."""
 _IN = "(SELECT value FROM json_each(?))"
+_NUMBERS = "(SELECT CAST(value AS BIGINT) FROM json_each(?))"
 
 State = Literal["going", "busy", "cleared"]
 """Of an erasure after a slice: there is more to do; a turn runs in what is to go; nothing is left in the tables."""
@@ -86,7 +87,8 @@ def _keys(db: Connection, person: str) -> dict[str, Any]:
 
 def _answered(db: Connection, keys: dict[str, Any]) -> bool:
     row = db.execute(
-        f"SELECT 1 FROM turns WHERE state IN ('running', 'waiting') AND (chat IN {_IN} OR id IN (SELECT turn FROM inbox WHERE person = ?))",
+        "SELECT 1 FROM turns WHERE state IN ('running', 'waiting')"
+        f" AND (chat IN {_NUMBERS} OR id IN (SELECT turn FROM inbox WHERE person = ?))",
         (json.dumps(keys["chats"]), keys["person"]),
     ).fetchone()
     return row is not None
@@ -136,7 +138,7 @@ def end(db: Connection, identifier: str, now: float) -> None:
 
 def unnoted(db: Connection) -> list[dict[str, Any]]:
     """Entries of erasures that do not stand in the file yet."""
-    rows = db.execute("SELECT id, what, keys, begun FROM erasures WHERE NOT noted ORDER BY begun, id").fetchall()
+    rows = db.execute("SELECT id, what, keys, begun FROM erasures WHERE noted = 0 ORDER BY begun, id").fetchall()
     return [{"id": number, "what": what, "keys": _told(what, readable(keys, {})), "begun": begun} for number, what, keys, begun in rows]
 
 
@@ -227,8 +229,8 @@ def _lines(db: Connection, erasure: Erasure, means: Means) -> State:
     person, chats, after = erasure.keys["person"], json.dumps(erasure.keys["chats"]), erasure.keys["after"]
     last = db.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()[0]
     rows = db.execute(
-        f"SELECT number, id, session, turn FROM messages WHERE number > ? AND number <= ? AND (sender = ? OR chat IN {_IN})"
-        f" AND session NOT IN (SELECT id FROM sessions WHERE chat IN {_IN}) ORDER BY number LIMIT ?",
+        f"SELECT number, id, session, turn FROM messages WHERE number > ? AND number <= ? AND (sender = ? OR chat IN {_NUMBERS})"
+        f" AND session NOT IN (SELECT id FROM sessions WHERE chat IN {_NUMBERS}) ORDER BY number LIMIT ?",
         (after, after + SCAN, person, chats, chats, LINES),
     ).fetchall()
     said: dict[str, set[str]] = {}
@@ -250,7 +252,7 @@ def _lines(db: Connection, erasure: Erasure, means: Means) -> State:
 def _threads(db: Connection, erasure: Erasure, means: Means) -> State:
     """The threads of their own chats, from the end of each."""
     row = db.execute(
-        f"SELECT id FROM sessions WHERE chat IN {_IN} ORDER BY run DESC, created, id LIMIT 1", (json.dumps(erasure.keys["chats"]),)
+        f"SELECT id FROM sessions WHERE chat IN {_NUMBERS} ORDER BY run DESC, created, id LIMIT 1", (json.dumps(erasure.keys["chats"]),)
     ).fetchone()
     if row is None:
         erasure.keys["stage"] = "rest"
@@ -281,13 +283,13 @@ def _count(db: Connection, what: str, *values: object) -> int:
 def _rest(db: Connection, erasure: Erasure) -> State:
     """What waits and was sent, then what is known of them: the last of it in one transaction."""
     chats, addresses = json.dumps(erasure.keys["chats"]), json.dumps(erasure.keys["addresses"])
-    if _count(db, f"turns WHERE chat IN {_IN} AND state IN ('running', 'waiting')", chats):
+    if _count(db, f"turns WHERE chat IN {_NUMBERS} AND state IN ('running', 'waiting')", chats):
         return "busy"
     if _said_since(db, erasure, chats):
         erasure.keys["stage"] = "lines"
         return "going"
     for table, condition, values in (
-        ("inbox", f"id IN (SELECT id FROM inbox WHERE chat IN {_IN} LIMIT ?)", (chats, SMALL)),
+        ("inbox", f"id IN (SELECT id FROM inbox WHERE chat IN {_NUMBERS} LIMIT ?)", (chats, SMALL)),
         ("outbox", f"number IN (SELECT number FROM outbox WHERE address IN {_IN} AND state != 'sending' LIMIT ?)", (addresses, SMALL)),
     ):
         if gone := db.execute(f"DELETE FROM {table} WHERE {condition}", values).rowcount:
@@ -306,19 +308,17 @@ def _rest(db: Connection, erasure: Erasure) -> State:
 def _said_since(db: Connection, erasure: Erasure, chats: str) -> bool:
     """Whether they said something while the rest of it went."""
     lines = "messages WHERE number > ? AND sender = ?"
-    return bool(_count(db, f"sessions WHERE chat IN {_IN}", chats) or _count(db, lines, erasure.keys["after"], erasure.keys["person"]))
+    return bool(_count(db, f"sessions WHERE chat IN {_NUMBERS}", chats) or _count(db, lines, erasure.keys["after"], erasure.keys["person"]))
 
 
 def _leave_tables(db: Connection, erasure: Erasure, chats: str, addresses: str) -> None:
     person = erasure.keys["person"]
-    jobs = (
-        "SELECT name FROM jobs WHERE origin != 'config' AND (person = ?1 OR spec ->> '$.deliver_to' IN (SELECT value FROM json_each(?2)))"
-    )
-    erasure.counts["jobs"] += _count(db, f"({jobs})", person, addresses)
+    jobs = "SELECT name FROM jobs WHERE origin != 'config' AND (person = ?1 OR spec ->> 'deliver_to' IN (SELECT value FROM json_each(?2)))"
+    erasure.counts["jobs"] += _count(db, f"({jobs}) AS found", person, addresses)
     db.execute(f"DELETE FROM job_runs WHERE job IN ({jobs}) OR job IN (SELECT name FROM jobs WHERE person = ?1)", (person, addresses))
     db.execute(f"DELETE FROM jobs WHERE name IN ({jobs})", (person, addresses))
     erasure.counts["approvals"] += db.execute(
-        f"DELETE FROM approvals WHERE chat IN {_IN} OR person = ? OR behalf = ?", (chats, person, person)
+        f"DELETE FROM approvals WHERE chat IN {_NUMBERS} OR person = ? OR behalf = ?", (chats, person, person)
     ).rowcount
     for sql in (
         "DELETE FROM standing_approvals WHERE person = ?",
@@ -334,7 +334,7 @@ def _leave_tables(db: Connection, erasure: Erasure, chats: str, addresses: str) 
         db.execute(f"DELETE FROM {table} WHERE {whose} = ?", (person,))
     for table, where in (("attachments", "address"), ("spending", "kind = 'chat' AND subject"), ("reservations", "chat")):
         db.execute(f"DELETE FROM {table} WHERE {where} IN {_IN}", (addresses,))
-    db.execute(f"DELETE FROM turns WHERE chat IN {_IN}", (chats,))
+    db.execute(f"DELETE FROM turns WHERE chat IN {_NUMBERS}", (chats,))
     scopes = json.dumps([f"user:{person}", *(f"project:{each}" for each in erasure.keys["addresses"])])
     erasure.counts["documents"] += db.execute(
         f"UPDATE documents SET ready = 0 WHERE ready = 1 AND scope IN (SELECT id FROM document_scopes WHERE scope IN {_IN})", (scopes,)
@@ -372,13 +372,13 @@ def _leave_people(db: Connection, erasure: Erasure, chats: str) -> None:
         ("DELETE FROM login_links WHERE person = ?", (person,)),
         ("DELETE FROM export_links WHERE person = ?", (person,)),
         ("DELETE FROM people WHERE id = ? AND origin = 'paired'", (person,)),
-        (f"DELETE FROM chats WHERE id IN {_IN} AND id NOT IN (SELECT chat FROM messages)", (chats,)),
+        (f"DELETE FROM chats WHERE id IN {_NUMBERS} AND id NOT IN (SELECT chat FROM messages)", (chats,)),
         (
             "UPDATE chats SET address = 'erased:' || id, transport = 'erased', person = NULL, former = NULL, session = NULL"
-            f" WHERE id IN {_IN}",
+            f" WHERE id IN {_NUMBERS}",
             (chats,),
         ),
     ):
         db.execute(sql, values)
     for name in (person, *erasure.keys["identities"], *erasure.keys["addresses"]):
-        db.execute("DELETE FROM meta WHERE substr(key, 1, 5) = 'said/' AND instr(key, ?)", (name,))
+        db.execute("DELETE FROM meta WHERE substr(key, 1, 5) = 'said/' AND instr(key, ?) > 0", (name,))

@@ -218,7 +218,7 @@ def _telling(db: Connection, facts: Sequence[tuple[str, str]]) -> list[str]:
 
 def _leave_prompts(db: Connection, ids: set[str], noted: set[str]) -> None:
     """Take recall blocks away that quote one of them, and blocks of notes of these scopes: they are made anew for the next message."""
-    db.executemany("UPDATE prompt_state SET notes = '' WHERE instr(notes_key, ?)", [(f'"{scope}"',) for scope in noted])
+    db.executemany("UPDATE prompt_state SET notes = '' WHERE instr(notes_key, ?) > 0", [(f'"{scope}"',) for scope in noted])
     for session, excerpts in db.execute("SELECT session, excerpts FROM prompt_state WHERE recall != ''").fetchall():
         shown: list[dict[str, list[str]]] = readable(excerpts, [])
         if any(ids.intersection(each.get("ids", ())) for each in shown):

@@ -112,4 +112,4 @@ def probe(db: Connection) -> None:
 
 
 def probe_write(db: Connection, now: float) -> None:
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', ?)", (repr(now),))
+    db.execute("INSERT INTO meta (key, value) VALUES ('probe', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (repr(now),))

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -13,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from clew.errors import UsageError
 from clew.messages import File, blocks_from_json
 from clew.store import NewMessage, spending, transcript
-from clew.store.connection import Connection
+from clew.store.connection import Connection, Unfit
 from clew.store.files import verbs as files
 from clew.transport import Address
 
@@ -139,18 +138,13 @@ def end(db: Connection, export: Export, now: float) -> None:
     session = export.session
     for kept in export.files:
         _restore_file(db, export, kept)
-    for each in export.compactions:
-        _restore(db, "compactions", each.model_dump())
+    _restore(db, "compactions", [each.model_dump() for each in export.compactions])
     spending.roll(db)
-    for call in export.model_calls:
-        _restore(db, "model_calls", call)
+    _restore(db, "model_calls", export.model_calls)
     spending.skip(db)  # what was spent elsewhere, or is counted already
-    for pin in export.pins:
-        _restore(db, "pins", {"session": session.id, **pin})
-    for edit in export.edits:
-        _restore(db, "edits", edit)
-    for retraction in export.retractions:
-        _restore(db, "retractions", retraction)
+    _restore(db, "pins", [{"session": session.id, **pin} for pin in export.pins])
+    _restore(db, "edits", export.edits)
+    _restore(db, "retractions", export.retractions)
     db.execute("UPDATE sessions SET title = ? WHERE id = ?", (session.title, session.id))
     home = _chat(db, session.address, session.direct, now)
     db.execute("UPDATE chats SET session = ? WHERE id = ? AND session IS NULL", (session.id, home))
@@ -179,14 +173,15 @@ def _restore_file(db: Connection, export: Export, kept: Kept) -> None:
         files.restore(db, kept.model_dump(), message.address, block)
 
 
-def _restore(db: Connection, table: str, row: Mapping[str, Any]) -> None:
-    columns = {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
-    if not row or not columns.issuperset(row):
-        raise _wrong(f"{table}: unknown field, or none")
-    names = ", ".join(row)
+def _restore(db: Connection, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    columns = db.columns(table)
     try:
-        db.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
-    except (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError, sqlite3.DataError, OverflowError) as error:
+        with db.attempt():
+            for row in rows:
+                if not row or not columns.issuperset(row):
+                    raise _wrong(f"{table}: unknown field, or none")
+                db.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
+    except Unfit as error:
         raise _wrong(f"{table}: {error}") from None
 
 

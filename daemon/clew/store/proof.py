@@ -19,7 +19,7 @@ def verify(db: Connection, session: str) -> list[str]:
     stand must follow one another, and the index must give every covered message for words of its own.
     """
     rows = db.execute("SELECT id, seq FROM messages WHERE session = ? ORDER BY seq", (session,)).fetchall()
-    forked = db.execute("SELECT fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run", (session,)).fetchone()
+    forked = db.execute("SELECT fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run = 1", (session,)).fetchone()
     if forked:  # a run beside its chat's session: its own rows are all in its window
         whole = [seq for _, seq in rows] == list(range(forked[0] + 1, forked[0] + 1 + len(rows)))
         return ([] if whole else ["the transcript has gaps"]) + _unreadable(db, session)

@@ -13,7 +13,7 @@ ROWS = 200
 """Messages that one slice forgets."""
 _RUNS = "SELECT session FROM turns WHERE state IN ('running', 'waiting')"
 _OLD = (
-    "FROM places AS p CROSS JOIN messages AS m ON m.number = p.message WHERE p.place BETWEEN :first AND :last AND m.at < :before"
+    "FROM places AS p CROSS JOIN messages AS m WHERE m.number = p.message AND p.place BETWEEN :first AND :last AND m.at < :before"
     " AND m.blocks != '[]' AND m.id NOT IN (SELECT message FROM pins)"
 )
 """Messages of a chat that are older than they may be. What is pinned is kept: somebody said so."""

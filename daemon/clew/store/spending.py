@@ -4,6 +4,7 @@ The sums grow from the rows of `model_calls`, in their order: `roll` takes in th
 background, many at a time; with budgets, in the transaction that asks them.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,18 +22,20 @@ REMEMBERED = 70 * 86_400.0
 """Seconds for which it is known that somebody was told of a budget: longer than any period."""
 LONGEST = 1800.0
 """Seconds that no reservation lasts: one that ends later was made by a clock that has been put back since."""
-_OLD = "key GLOB 'said/budget/*' AND CAST(value AS REAL) < ?"
+_TOLD = "key >= 'said/budget/' AND key < 'said/budget0'"
+_OLD = f"{_TOLD} AND CASE WHEN {_TOLD} THEN CAST(value AS DOUBLE PRECISION) < ? END"  # what else there is is no number
 
 _SUMS = "calls, input, output, cache_read, cache_write, micros, unpriced, replies, reply_ms"
 _GROW = (
     f"INSERT INTO spending (kind, subject, period, {_SUMS}) VALUES (?, ?, ?{', ?' * len(_SUMS.split(', '))})"
-    f" ON CONFLICT (kind, subject, period) DO UPDATE SET {', '.join(f'{name} = {name} + excluded.{name}' for name in _SUMS.split(', '))}"
+    " ON CONFLICT (kind, subject, period) DO UPDATE SET"
+    f" {', '.join(f'{name} = spending.{name} + excluded.{name}' for name in _SUMS.split(', '))}"
 )
-_PAYER = "CASE WHEN c.payer <> '' THEN c.payer WHEN chats.direct THEN coalesce(chats.person, '') ELSE '' END"
+_PAYER = "CASE WHEN c.payer <> '' THEN c.payer WHEN chats.direct = 1 THEN coalesce(chats.person, '') ELSE '' END"
 """Whose account a call is on: who is named for it, else whose chat it is."""
 _CALLS = (
     "SELECT c.rowid, c.started, c.ended, c.purpose, c.error, c.provider, c.model, c.cost, c.input, c.output, c.cache_read, c.cache_write,"
-    f" {_PAYER}, payers.timezone, coalesce(chats.address, ''), CASE WHEN chats.direct THEN owners.timezone END"
+    f" {_PAYER}, payers.timezone, coalesce(chats.address, ''), CASE WHEN chats.direct = 1 THEN owners.timezone END"
     " FROM model_calls AS c LEFT JOIN sessions ON sessions.id = c.session LEFT JOIN chats ON chats.id = sessions.chat"
     f" LEFT JOIN people AS payers ON payers.id = {_PAYER} LEFT JOIN people AS owners ON owners.id = chats.person"
     " WHERE c.rowid > ? ORDER BY c.rowid LIMIT ?"
@@ -120,7 +123,7 @@ def hand_over(db: Connection, former: str, person: str) -> None:
 
 def tail(db: Connection) -> dict[Key, Sums]:
     """The sums of the calls that are not in the table yet."""
-    return _summed(db, _mark(db), -1, house_zone(db))[0]
+    return _summed(db, _mark(db), sys.maxsize, house_zone(db))[0]
 
 
 def sums(db: Connection, keys: Sequence[Key]) -> dict[Key, Sums]:
@@ -164,8 +167,9 @@ def of_session(db: Connection, session: str) -> Sums:
     replied = "purpose = 'reply' AND error = ''"
     row = db.execute(
         "SELECT count(*), coalesce(sum(input), 0), coalesce(sum(output), 0), coalesce(sum(cache_read), 0), coalesce(sum(cache_write), 0),"
-        f" CAST(round(coalesce(sum(cost), 0) * ?) AS INTEGER), coalesce(sum(CASE WHEN cost IS NULL THEN {tokens} END), 0),"
-        f" coalesce(sum({replied}), 0), CAST(coalesce(sum(CASE WHEN {replied} THEN (ended - started) * 1000 END), 0) AS INTEGER)"
+        f" CAST(round(coalesce(sum(cost), 0) * ?) AS BIGINT), coalesce(sum(CASE WHEN cost IS NULL THEN {tokens} END), 0),"
+        f" count(CASE WHEN {replied} THEN 1 END),"
+        f" CAST(round(coalesce(sum(CASE WHEN {replied} THEN (ended - started) * 1000 END), 0)) AS BIGINT)"
         " FROM model_calls WHERE session = ?",
         (MICROS, session),
     ).fetchone()
@@ -264,7 +268,7 @@ def _reserved(db: Connection, limit: Limit, subject: str, now: float) -> Amount:
     """What calls may come to that are being made. One whose row is there is among what was spent."""
     row: tuple[Any, ...] = db.execute(
         "SELECT coalesce(sum(tokens), 0), coalesce(sum(micros), 0) FROM reservations"
-        " WHERE expires > ? AND expires <= ? AND CASE ? WHEN 'person' THEN person = ? WHEN 'chat' THEN chat = ? ELSE 1 END"
+        " WHERE expires > ? AND expires <= ? AND CASE CAST(? AS TEXT) WHEN 'person' THEN person = ? WHEN 'chat' THEN chat = ? ELSE true END"
         " AND NOT EXISTS (SELECT 1 FROM model_calls WHERE model_calls.id = reservations.id)",
         (now, now + LONGEST, limit.per, subject, subject),
     ).fetchone()

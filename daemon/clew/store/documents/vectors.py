@@ -24,7 +24,7 @@ class Unembedded:
 def waiting(db: Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
     """The next pieces that lack a vector of a model; at most so many."""
     rows = db.execute(
-        f"SELECT c.id, d.name || ' ' || c.place || char(10) || c.text {_without(db, version)} ORDER BY c.id LIMIT ?",
+        f"SELECT c.id, d.name || ' ' || c.place || '\n' || c.text {_without(db, version)} ORDER BY c.id LIMIT ?",
         (limit,),
     )
     return tuple(Unembedded(chunk, text) for chunk, text in rows)
@@ -36,7 +36,7 @@ def left(db: Connection, version: str) -> int:
 
 
 def _without(db: Connection, version: str) -> str:
-    there = "SELECT chunk FROM chunk_vectors" if _model(db) == version else "SELECT NULL WHERE false"
+    there = "SELECT chunk FROM chunk_vectors" if _model(db) == version else "SELECT chunk FROM chunk_vectors WHERE false"
     return f"FROM chunks AS c JOIN documents AS d ON d.number = c.document WHERE d.ready = 1 AND c.id NOT IN ({there})"
 
 
@@ -44,9 +44,10 @@ def add(db: Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]
     """Write the vectors of pieces that `waiting` gave. Those of another model go first; a piece that is gone by now gets none."""
     if _model(db) != version:
         db.execute("DELETE FROM chunk_vectors")
-        db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (MODEL, version))
+        db.execute("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (MODEL, version))
     db.executemany(
-        "INSERT OR REPLACE INTO chunk_vectors (chunk, vector) SELECT id, ? FROM chunks WHERE id = ?",
+        "INSERT INTO chunk_vectors (chunk, vector) SELECT id, ? FROM chunks WHERE id = ?"
+        " ON CONFLICT (chunk) DO UPDATE SET vector = excluded.vector",
         [(vector, each.chunk) for each, vector in vectors],
     )
 

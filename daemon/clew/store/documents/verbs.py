@@ -94,7 +94,8 @@ def _hide(db: Connection, number: int) -> None:
     db.execute("UPDATE documents SET ready = 0 WHERE number = ?", (number,))
     db.execute(
         "UPDATE prompt_state SET documents = '', passages = '[]' WHERE passages != '[]' AND EXISTS"
-        " (SELECT 1 FROM json_each(passages) AS shown WHERE shown.value ->> 'id' IN (SELECT id FROM chunks WHERE document = ?))",
+        " (SELECT 1 FROM json_each(passages) AS shown"
+        " WHERE CAST(shown.value ->> 'id' AS BIGINT) IN (SELECT id FROM chunks WHERE document = ?))",
         (number,),
     )
 
@@ -114,9 +115,9 @@ def sweep(db: Connection) -> bool:
         return False
     ids = [chunk for (chunk,) in db.execute("SELECT id FROM chunks WHERE document = ? LIMIT ?", (row[0], PIECE))]
     within = json.dumps(ids)
-    db.execute("DELETE FROM chunks_fts WHERE rowid IN (SELECT value FROM json_each(?))", (within,))
-    db.execute("DELETE FROM chunk_vectors WHERE chunk IN (SELECT value FROM json_each(?))", (within,))
-    db.execute("DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (within,))
+    db.execute("DELETE FROM chunks_fts WHERE rowid IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", (within,))
+    db.execute("DELETE FROM chunk_vectors WHERE chunk IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", (within,))
+    db.execute("DELETE FROM chunks WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", (within,))
     if len(ids) < PIECE:
         db.execute("DELETE FROM documents WHERE number = ?", (row[0],))
     return True
@@ -130,7 +131,7 @@ def stamp(db: Connection, identifier: str, seen_as: str) -> None:
 def listing(db: Connection, where: Where | None, limit: int, skip: int = 0) -> list[Document]:
     """Documents that may be seen from there, by name, without the first `skip`."""
     scopes = seen(db, where)
-    condition = "" if scopes is None else " AND d.scope IN (SELECT value FROM json_each(?))"
+    condition = "" if scopes is None else " AND d.scope IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
     values = () if scopes is None else (json.dumps(scopes),)
     rows = db.readable(f"SELECT {_COLUMNS} {_FROM}{condition} ORDER BY d.name, d.source, s.scope LIMIT ? OFFSET ?", *values, limit, skip)
     return [_document(row) for row in rows]
@@ -174,10 +175,10 @@ def below(db: Connection, folders: Collection[str]) -> list[Document]:
 
 def redact(db: Connection, redacted: Callable[[str], str]) -> None:
     """Take out of the pieces what is known as a secret by now."""
-    for table, columns in (("documents", ("name", "title")), ("chunks", ("place", "text"))):
+    for table, key, columns in (("documents", "number", ("name", "title")), ("chunks", "id", ("place", "text"))):
         for column in columns:
-            changed = _changed(db.readable(f"SELECT rowid, {column} FROM {table}"), redacted)
-            db.executemany(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", changed)
+            changed = _changed(db.readable(f"SELECT {key}, {column} FROM {table}"), redacted)
+            db.executemany(f"UPDATE {table} SET {column} = ? WHERE {key} = ?", changed)
 
 
 def _changed(rows: Iterable[Sequence[object]], redacted: Callable[[str], str]) -> list[tuple[str, int]]:
@@ -187,7 +188,10 @@ def _changed(rows: Iterable[Sequence[object]], redacted: Callable[[str], str]) -
 def hand_over(db: Connection, before: str | None, owner: str | None) -> None:
     """Give the documents of the machine's owner to the owner whom the config names now, unless these have some already."""
     if before is not None and owner is not None and before != owner:
-        db.execute("UPDATE OR IGNORE document_scopes SET scope = ? WHERE scope = ?", (f"user:{owner}", f"user:{before}"))
+        db.execute(
+            "UPDATE document_scopes SET scope = ? WHERE scope = ? AND NOT EXISTS (SELECT 1 FROM document_scopes WHERE scope = ?)",
+            (f"user:{owner}", f"user:{before}", f"user:{owner}"),
+        )
 
 
 def _document(row: Sequence[object]) -> Document:

@@ -19,7 +19,7 @@ _DUE = (
     " (SELECT a.*, i.transport, i.client_id, row_number() OVER (PARTITION BY a.address ORDER BY a.number) AS place"
     f"  FROM attachments AS a JOIN inbox AS i ON i.id = a.inbox WHERE a.{OPEN} AND i.state = 'new' AND (a.next_at <= ? OR a.next_at > ?)"
     "  AND i.transport NOT IN (SELECT value FROM json_each(?)))"
-    " WHERE place <= ? ORDER BY number LIMIT ?"
+    " AS found WHERE place <= ? ORDER BY number LIMIT ?"
 )
 
 
@@ -44,9 +44,10 @@ def _was_uploaded(db: Connection, inbox: int, address: str, ref: str, now: float
     if not ref.startswith(UPLOAD):
         return False
     changed = db.execute(
-        "UPDATE attachments SET inbox = ?, state = 'fetched', voice = (mime LIKE 'audio/%' AND NOT ?), next_at = ?"
+        "UPDATE attachments SET inbox = ?, state = 'fetched', next_at = ?,"
+        " voice = CASE WHEN ? = 0 AND lower(mime) LIKE 'audio/%' THEN 1 ELSE 0 END"
         " WHERE id = ? AND address = ? AND state = 'uploaded'",
-        (inbox, said, now, ref.removeprefix(UPLOAD), address),
+        (inbox, now, int(said), ref.removeprefix(UPLOAD), address),
     )
     return changed.rowcount == 1
 
@@ -73,7 +74,10 @@ def begin(db: Connection, identifier: str, again_at: float) -> None:
 
 def spare(db: Connection, identifier: str, again_at: float) -> None:
     """Do not count the try that was begun."""
-    db.execute("UPDATE attachments SET attempts = max(attempts - 1, 0), next_at = ? WHERE id = ?", (again_at, identifier))
+    db.execute(
+        "UPDATE attachments SET attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END, next_at = ? WHERE id = ?",
+        (again_at, identifier),
+    )
 
 
 def took(db: Connection, identifier: str, digest: str, size: int, now: float) -> None:
@@ -186,7 +190,7 @@ def expire_uploads(db: Connection, before: float) -> None:
 def refuse(db: Connection, session: str, provider: str, model: str, hashes: Iterable[str]) -> None:
     """Note files of a session that a model did not take."""
     db.executemany(
-        "INSERT OR IGNORE INTO refused_files (session, provider, model, hash) VALUES (?, ?, ?, ?)",
+        "INSERT INTO refused_files (session, provider, model, hash) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [(session, provider, model, each) for each in hashes],
     )
 

@@ -1,13 +1,12 @@
 """What changed in the notes, and taking it back."""
 
 import json
-import sqlite3
 from collections.abc import Collection
 from typing import Any
 
 from clew.context.notes import ScopeKind
 from clew.errors import NotFound, UsageError
-from clew.store.connection import Connection
+from clew.store.connection import Connection, Unfit
 from clew.store.notes import By, Change, NoteEffect, Where, scopes
 from clew.store.notes.verbs import INDEXED, Work, change, log
 
@@ -74,7 +73,8 @@ def newest(db: Connection, where: Where, kind: ScopeKind) -> Change:
 def _found(db: Connection, scope: int, number: int | None) -> tuple[int, str, str, str, float, int | None] | None:
     """A row of the history: of this number or, without one, the newest that stands and is no undoing itself."""
     row: tuple[int, str, str, str, float, int | None] | None = db.execute(
-        "SELECT id, summary, rows, by, at, undone_by FROM note_changes WHERE scope = ? AND (id = ? OR (? IS NULL AND undone_by IS NULL"
+        "SELECT id, summary, rows, by, at, undone_by FROM note_changes WHERE scope = ?"
+        " AND (id = ? OR (CAST(? AS BIGINT) IS NULL AND undone_by IS NULL"
         " AND id NOT IN (SELECT undone_by FROM note_changes WHERE scope = ? AND undone_by IS NOT NULL))) ORDER BY id DESC LIMIT 1",
         (scope, number, number, scope),
     ).fetchone()
@@ -94,14 +94,15 @@ def _restore(work: Work, table: str, before: dict[str, Any] | None, after: dict[
     if work.find(table, identifier) != after:
         raise UsageError(CHANGED_SINCE)
     try:
-        if before is None:
-            _nothing_hangs_on(work, table, identifier)
-            work.delete(table, identifier)
-        elif after is None:
-            work.insert(table, **before)
-        else:
-            work.update(table, identifier, **before)
-    except sqlite3.IntegrityError:
+        with work.db.attempt():
+            if before is None:
+                _nothing_hangs_on(work, table, identifier)
+                work.delete(table, identifier)
+            elif after is None:
+                work.insert(table, **before)
+            else:
+                work.update(table, identifier, **before)
+    except Unfit:
         raise UsageError(CHANGED_SINCE) from None
 
 

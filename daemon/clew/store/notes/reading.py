@@ -13,12 +13,13 @@ from clew.store.notes import Kept, Standing, Where, index, scopes, still_stands
 SHOWN_FACTS = 300
 """Facts that are considered for a prompt, the newest."""
 SHOWN_NAMES = 200
+_AMONG = "IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
 _HOLDS = "valid_to IS NULL AND coalesce(expires, 9e18) > ?"
 _SCOPES_AT = (
     "SELECT s.scope, s.version, s.breaks FROM note_scopes AS s, (SELECT direct, person, coalesce("
     "(SELECT name FROM projects WHERE projects.address = chats.address),"
     " (SELECT name FROM projects WHERE projects.address = ?), chats.address) AS project FROM chats WHERE chats.address = ?) AS c"
-    " WHERE s.scope = 'project:' || c.project OR (c.direct AND s.scope IN ('user:' || c.person, 'cross:' || c.person)) ORDER BY s.scope"
+    " WHERE s.scope = 'project:' || c.project OR (c.direct = 1 AND s.scope IN ('user:' || c.person, 'cross:' || c.person)) ORDER BY s.scope"
 )
 """The scopes that a chat sees, as `scopes.reach` has them, in one statement: this is asked for every turn."""
 
@@ -57,9 +58,9 @@ def _for_prompt(db: Connection, kinds: Mapping[int, ScopeKind], now: float) -> N
     within = json.dumps(sorted(kinds))
     facts = db.readable(
         f"SELECT entity, text, '', valid_from, expires FROM observations WHERE {_HOLDS}"
-        " AND entity IN (SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)))"
+        f" AND entity IN (SELECT id FROM entities WHERE scope {_AMONG})"
         " UNION ALL SELECT r.entity, r.type, t.name, r.valid_from, NULL FROM relations AS r JOIN entities AS t ON t.id = r.target"
-        " WHERE r.valid_to IS NULL AND r.entity IN (SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)))"
+        f" WHERE r.valid_to IS NULL AND r.entity IN (SELECT id FROM entities WHERE scope {_AMONG})"
         " ORDER BY valid_from DESC, entity, text LIMIT ?",
         now,
         within,
@@ -70,7 +71,8 @@ def _for_prompt(db: Connection, kinds: Mapping[int, ScopeKind], now: float) -> N
     for entity, text, target, since, expires in facts:
         of.setdefault(entity, []).append(Fact("", text, since, target, expires=expires))
     newest = db.execute(
-        "SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?", (within, SHOWN_NAMES)
+        f"SELECT id FROM entities WHERE scope {_AMONG} ORDER BY id DESC LIMIT ?",
+        (within, SHOWN_NAMES),
     )
     wanted = list(dict.fromkeys([*of, *(identifier for (identifier,) in newest)]))
     return Notes(_preferences(db, kinds), tuple(_entity(row, kinds, of.get(row[0], [])) for row in _named(db, within, wanted)))
@@ -79,8 +81,7 @@ def _for_prompt(db: Connection, kinds: Mapping[int, ScopeKind], now: float) -> N
 def _named(db: Connection, within: str, wanted: Sequence[int]) -> list[Any]:
     """Rows of these entities, of these scopes only, in the order in which they are wanted."""
     rows = db.readable(
-        "SELECT id, scope, name, type, created FROM entities WHERE id IN (SELECT value FROM json_each(?))"
-        " AND scope IN (SELECT value FROM json_each(?))",
+        f"SELECT id, scope, name, type, created FROM entities WHERE id {_AMONG} AND scope {_AMONG}",
         json.dumps(wanted),
         within,
     )
@@ -95,7 +96,7 @@ def _entity(row: Sequence[Any], kinds: Mapping[int, ScopeKind], facts: Sequence[
 
 def _preferences(db: Connection, kinds: Mapping[int, ScopeKind]) -> tuple[Preference, ...]:
     rows = db.readable(
-        "SELECT scope, key, value, at FROM preferences WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY key, scope",
+        f"SELECT scope, key, value, at FROM preferences WHERE scope {_AMONG} ORDER BY key, scope",
         json.dumps(sorted(kinds)),
     )
     return tuple(Preference(kinds[scope], key, value, at) for scope, key, value, at in rows)
@@ -108,7 +109,7 @@ def listing(db: Connection, where: Where, kind: ScopeKind | None, now: float) ->
     """All notes of one kind, or of all that may be seen: the entities noted first at the beginning, with all of their facts."""
     kinds = _seen(db, where, kind)
     within = json.dumps(sorted(kinds))
-    rows = db.execute("SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY scope, id", (within,))
+    rows = db.execute(f"SELECT id FROM entities WHERE scope {_AMONG} ORDER BY scope, id", (within,))
     return Notes(_preferences(db, kinds), _whole(db, kinds, [identifier for (identifier,) in rows], now))
 
 
@@ -129,7 +130,7 @@ def opened(db: Connection, where: Where, names: Sequence[str], now: float) -> tu
     """The entities with these names, in every scope that may be seen."""
     kinds = _seen(db, where, None)
     rows = db.execute(
-        "SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)) AND key IN (SELECT value FROM json_each(?)) ORDER BY id",
+        f"SELECT id FROM entities WHERE scope {_AMONG} AND key IN (SELECT value FROM json_each(?)) ORDER BY id",
         (json.dumps(sorted(kinds)), json.dumps([name_key(name) for name in names], ensure_ascii=False)),
     )
     return _whole(db, kinds, [identifier for (identifier,) in rows], now)
@@ -154,7 +155,7 @@ def _whole(db: Connection, kinds: Mapping[int, ScopeKind], wanted: Sequence[int]
     facts: dict[int, list[Fact]] = {row[0]: [] for row in rows}
     observations = db.readable(
         "SELECT entity, text, valid_from, valid_to, expires, coalesce(source, ''), speaker FROM observations"
-        " WHERE entity IN (SELECT value FROM json_each(?)) ORDER BY valid_from, id",
+        f" WHERE entity {_AMONG} ORDER BY valid_from, id",
         chosen,
     )
     for entity, text, since, until, expires, source, speaker in observations:
@@ -163,7 +164,7 @@ def _whole(db: Connection, kinds: Mapping[int, ScopeKind], wanted: Sequence[int]
     relations = db.readable(
         "SELECT r.entity, e.name, r.target, t.name, r.type, r.valid_from, r.valid_to, coalesce(r.source, ''), r.speaker"
         " FROM relations AS r JOIN entities AS e ON e.id = r.entity JOIN entities AS t ON t.id = r.target"
-        " WHERE r.entity IN (SELECT value FROM json_each(?)) OR r.target IN (SELECT value FROM json_each(?)) ORDER BY r.valid_from, r.id",
+        f" WHERE r.entity {_AMONG} OR r.target {_AMONG} ORDER BY r.valid_from, r.id",
         chosen,
         chosen,
     )

@@ -60,7 +60,11 @@ def hand_over(db: Connection, before: str | None, owner: str | None) -> None:
     if before is None or owner is None or before == owner:
         return
     for kind in ("user", "cross"):
-        db.execute("UPDATE OR IGNORE note_scopes SET scope = ? WHERE scope = ?", (f"{kind}:{owner}", f"{kind}:{before}"))
+        theirs = f"{kind}:{owner}"
+        db.execute(
+            "UPDATE note_scopes SET scope = ? WHERE scope = ? AND NOT EXISTS (SELECT 1 FROM note_scopes WHERE scope = ?)",
+            (theirs, f"{kind}:{before}", theirs),
+        )
 
 
 def chosen(within: Reach, kind: ScopeKind | None) -> ScopeKind:

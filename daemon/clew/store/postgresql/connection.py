@@ -3,12 +3,13 @@
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import asyncpg
 
-from clew.store.connection import Values
+from clew.store.connection import Unfit, Values
 
 T = TypeVar("T")
 
@@ -21,6 +22,7 @@ ONE_WRITER = 0x636C6577
 OUTSIDE = ("08", "53", "57", "58", "25006", "3D", "28")
 """Beginnings of the codes of errors that come from the machine, not from a statement
 (https://www.postgresql.org/docs/current/errcodes-appendix.html). They pass."""
+UNFIT = (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, TypeError, ValueError, OverflowError)
 BUSY = ("40001", "40P01", "55P03")
 """Codes of a transaction that another one was in the way of."""
 
@@ -118,6 +120,25 @@ class PostgresConnection:
 
     def readable(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.execute(sql, values).fetchall()  # a text that is no UTF-8 does not get in
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        self.script("SAVEPOINT attempt")
+        try:
+            yield
+        except BaseException as error:
+            if self.in_transaction:
+                self.script("ROLLBACK TO attempt; RELEASE attempt")
+            if isinstance(error, UNFIT):
+                raise Unfit(str(error)) from error
+            raise
+        self.script("RELEASE attempt")
+
+    def columns(self, table: str) -> frozenset[str]:
+        found = self.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped", (table,)
+        )
+        return frozenset(name for (name,) in found)
 
     # What runs them ---------------------------------------------------------------------------------------------------
 

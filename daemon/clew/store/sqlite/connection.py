@@ -1,13 +1,15 @@
 """A connection to an SQLite file."""
 
 import sqlite3
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from clew.store.connection import Values
+from clew.store.connection import Unfit, Values
 
 OUTSIDE = ("locked", "busy", "full", "disk I/O", "readonly", "unable to open")
 """Words of SQLite's errors that come from the machine, not from a statement. They pass."""
+UNFIT = (sqlite3.IntegrityError, sqlite3.InterfaceError, sqlite3.ProgrammingError, sqlite3.DataError, OverflowError)
 DURABLE, RELAXED = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
 
 
@@ -33,6 +35,22 @@ class SqliteConnection(sqlite3.Connection):
             with suppress(UnicodeDecodeError):
                 kept.append(tuple(each.decode() if isinstance(each, bytes) else each for each in row))
         return kept
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        self.execute("SAVEPOINT attempt")
+        try:
+            yield
+        except BaseException as error:
+            self.execute("ROLLBACK TO attempt")
+            self.execute("RELEASE attempt")
+            if isinstance(error, UNFIT):
+                raise Unfit(str(error)) from error
+            raise
+        self.execute("RELEASE attempt")
+
+    def columns(self, table: str) -> frozenset[str]:
+        return frozenset(name for _, name, *_ in self.execute(f"PRAGMA table_info({table})"))
 
     def begin(self, *, relaxed: bool, shared: bool) -> None:
         """One process holds the file, so that nothing is shared."""

@@ -5,6 +5,13 @@ CREATE FUNCTION json_each(list text) RETURNS TABLE (key bigint, value text) LANG
   $$ SELECT number - 1, item FROM json_array_elements_text(list::json) WITH ORDINALITY AS each (item, number) $$;
 CREATE FUNCTION json_item(list text, number integer) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT list::json ->> number $$;
 CREATE FUNCTION json_member(object text, name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT object::json ->> name $$;
+CREATE FUNCTION json_valid(given text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+BEGIN
+  RETURN given::json IS NOT NULL;
+EXCEPTION WHEN data_exception THEN
+  RETURN false;
+END $$;
+CREATE FUNCTION instr(whole text, part text) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT strpos(whole, part)::bigint $$;
 CREATE OPERATOR ->> (LEFTARG = text, RIGHTARG = integer, FUNCTION = json_item);
 CREATE OPERATOR ->> (LEFTARG = text, RIGHTARG = text, FUNCTION = json_member);
 
