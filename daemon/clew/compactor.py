@@ -1,7 +1,6 @@
 """The one owner of compaction: agent, `/compact` and the command line all ask here."""
 
 import asyncio
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
@@ -11,35 +10,30 @@ import structlog
 
 from clew.budget import cost, numbers, summary_tokens
 from clew.clock import Time, new_id
-from clew.compacted import EXTRACT, Made, began, shorten_row, summary_row
+from clew.compacted import EXTRACT, Made, shorten_row, summary_row
 from clew.config import Compression, Price
 from clew.config.prices import price_of
-from clew.context import ledger as ledgers
 from clew.context import prompt
 from clew.context.boundaries import boundary_cut
-from clew.context.compression import Cut, Trigger, behind, chunks, cut_at
-from clew.context.contract import refusal, room
-from clew.context.extract import extracting
+from clew.context.compression import Cut, Trigger, behind, cut_at
 from clew.context.ledger import Ledger
-from clew.context.prompt import Marks
 from clew.context.redact import redact
-from clew.context.revision import Report, Size, hear, in_all, revising
-from clew.context.steps import Steps, finish
-from clew.context.summarise import material, message_tokens, pointers
+from clew.context.revision import Report
+from clew.context.summarise import message_tokens
 from clew.context.tokens import estimate
 from clew.context.view import Rendered, window
-from clew.messages import Text, Usage
+from clew.messages import Usage
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller, Spent
 from clew.offering import candidates, choose, offers
-from clew.prompting import Behind, Prompter
-from clew.prompts import load
-from clew.providers import Limits, PromptMessage, Provider, ProviderError, Request, SystemBlock
+from clew.prompting import Prompter
+from clew.providers import Provider
 from clew.purse import EXPECTED_OUTPUT, OverBudget
 from clew.stopping import Stop, Stopped
 from clew.store import Boundary, ViewRows
 from clew.store.notes import Offer
 from clew.store.sql import SqlStore
+from clew.summariser import Summariser, SummaryFailed, Work
 
 log = structlog.get_logger()
 
@@ -116,7 +110,7 @@ class Compactor:
         self._metrics = metrics
         self._prices = prices
         self._known = known
-        self._prompter = prompter
+        self._summariser = Summariser(store, settings, caller, provider, own, zone, known, prompter)
         self._offering = offering
         self._asking = asking
         self._reached = 0.0  # the midnight of the day on which it was said that the day's tokens are spent
@@ -173,36 +167,20 @@ class Compactor:
         instructions: str = "",
         replaces: str | None = None,
         stop: Stop | None = None,
-    ) -> "_Work":
+    ) -> Work:
         budget = await self._summary_tokens(rows)
         demoted, kept = messages[: cut.index], messages[cut.index :]
         focus, instructions = redact(focus or "", self._known), redact(instructions.strip(), self._known)
-        work = _Work(rows, demoted, kept, focus, instructions, payer, budget, tuple(shorten), extract, replaces, stop)
-        return work if extract else replace(work, behind=await self._behind(work))
+        work = Work(rows, demoted, kept, focus, instructions, payer, budget, tuple(shorten), extract, replaces, stop)
+        return work if extract else replace(work, behind=await self._summariser.behind(work))
 
-    async def _behind(self, work: "_Work") -> Behind | None:
-        """The request behind the prefix of the session's replies, where their model writes the summary and holds that prefix.
-
-        After a failure the summariser gets a prompt of its own: it may have gone on with the conversation, or called a tool.
-        """
-        if self._prompter is None or self._provider.cache_ttl is None or work.rows.failures:
-            return None
-        if (self._provider.name, self._provider.model) != (self._own.name, self._own.model):
-            return None
-        numbered, output = ledgers.numbered(work.ledger), load("summary_format").text
-        told = await asyncio.to_thread(pointers, numbered, work.demoted, output, work.focus, self._known)
-        words = f"{load('summary_behind').text}\n\n{self._instructions(work)}\n\n{told}"
-        longest = _longest(work, await self._provider.limits())
-        than = self._own_prompt_tokens(work)
-        return await self._prompter.behind(work.rows, work.demoted, words, longest, self._provider, than)
-
-    async def _carried_out(self, work: "_Work", cut: Cut) -> Outcome:
+    async def _carried_out(self, work: Work, cut: Cut) -> Outcome:
         started = self._time.steady()
         try:
-            outcome = await self._commit(work, cut, *await self._revised(work), started)
+            outcome = await self._commit(work, cut, *await self._summariser.revised(work), started)
         except OverBudget as over:
             outcome = Outcome("off", error=str(over))
-        except _Failure as failure:
+        except SummaryFailed as failure:
             outcome = await self._failed(work.rows.session, cut.trigger, failure)
         self._metrics.compactions.labels(cut.trigger, outcome.state).inc()
         return outcome
@@ -222,7 +200,7 @@ class Compactor:
         finally:
             self.running.discard(boundary.session)
 
-    async def _over_budget(self, work: "_Work") -> str:
+    async def _over_budget(self, work: Work) -> str:
         """Why a summary would exceed what compactions may take in a day, empty where it would not."""
         most = self._settings.daily_tokens
         if most is None:
@@ -230,7 +208,7 @@ class Compactor:
         now = self._time.wall()
         midnight = datetime.fromtimestamp(now, self._zone).replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
         spent = await self._store.summary_tokens(midnight)
-        planned = self._read_tokens(work) + work.summary_tokens
+        planned = self._summariser.read_tokens(work) + work.summary_tokens
         if spent + planned <= most:
             return ""
         if self._reached != midnight:
@@ -238,24 +216,14 @@ class Compactor:
             log.warning("budget.reached", budget="agent.compression.daily_tokens", spent=spent, planned=planned, most=most)
         return f"compactions took {spent:,} of the {most:,} tokens they may take today; this one would take about {planned:,}"
 
-    async def _unaffordable(self, work: "_Work") -> OverBudget | None:
+    async def _unaffordable(self, work: Work) -> OverBudget | None:
         """Why the budgets refuse a summary, None where they do not."""
         if self._caller.purse is None:
             return None
-        read, held = self._read_tokens(work), work.behind.read if work.behind else 0
+        read, held = self._summariser.read_tokens(work), work.behind.read if work.behind else 0
         usage = Usage(read - held, min(work.summary_tokens, EXPECTED_OUTPUT), held)
         amount = self._caller.amount(self._provider, usage, self._provider.cache_ttl)
         return await self._caller.purse.hindrance(work.rows.session, work.payer, amount)
-
-    def _read_tokens(self, work: "_Work") -> int:
-        """Estimated tokens that the summariser reads."""
-        return work.behind.tokens if work.behind else self._own_prompt_tokens(work)
-
-    def _own_prompt_tokens(self, work: "_Work") -> int:
-        """The same where it gets a prompt of its own."""
-        fixed = estimate(self._instructions(work)) + estimate(load("summary_format").text)
-        summary = estimate(work.rows.compaction.text) if work.rows.compaction else 0
-        return fixed + summary + sum(message_tokens(message, self._zone) for message in work.demoted)
 
     def _boundary_cut(self, rows: ViewRows, boundary: Boundary, threshold: int) -> Cut | None:
         mark, keep = self._settings.count_mark, self._settings.kept_messages
@@ -309,87 +277,19 @@ class Compactor:
         if cut is None:
             return Preview(0, len(messages), summary + sum(sizes), summary + sum(sizes))
         work = await self._work(rows, messages, cut)
-        read, cached = self._read_tokens(work), work.behind.read if work.behind else 0
+        read, cached = self._summariser.read_tokens(work), work.behind.read if work.behind else 0
         written = min(work.summary_tokens, summary + sum(sizes[: cut.index]))
         price = price_of(self._provider.kind, self._provider.model, self._prices)
         spent = cost(price, Usage(read - cached, written, cache_read=cached)) if price else None
         after = written + sum(sizes[cut.index :])
         return Preview(cut.index, len(messages) - cut.index, summary + sum(sizes), after, (read, written), spent)
 
-    async def _revised(self, work: "_Work") -> "tuple[Ledger, Report, Spent]":
-        """The new ledger. The old part is fed in as many consecutive parts as the summariser's window asks for."""
-        limits = await self._provider.limits()
-        capacity, limit = self._capacity(limits, work)
-        sizes = [message_tokens(message, self._zone) for message in work.demoted]
-        parts = [(0, len(sizes))] if work.behind else chunks(sizes, capacity)
-        before = ledger = work.ledger
-        reports: list[Report] = []
-        spent = Spent()
-        for start, end in parts:
-            part = work.demoted[start:end]
-            answer = "" if work.extract else await self._ask(self._request(ledger, part, work, limits, limit), work, spent)
-            if not work.extract and (why := refusal(answer)):
-                raise _Failure(why, spent)
-            ledger, report = await asyncio.to_thread(finish, self._revision(ledger, part, answer, work), _pause)
-            reports.append(report)
-        if not ledger:
-            raise _Failure("the summary is empty", spent)
-        return ledger, in_all(before, ledger, reports), spent
-
-    def _revision(self, ledger: Ledger, part: Sequence[Rendered], answer: str, work: "_Work") -> Steps[tuple[Ledger, Report]]:
-        """The ledger after an answer of the summariser or, where there is none or nothing comes of it, after an extract."""
-        replaced = material(ledgers.numbered(ledger), part, self._zone, "")
-        year = datetime.fromtimestamp(began(work.rows, work.demoted), self._zone).year
-        size = Size(room(work.summary_tokens, replaced), self._zone, year)
-        heard = yield from hear(part, self._known)
-        if answer:
-            revised, report = yield from revising(ledger, heard, answer, self._known, size=size)
-            if revised:
-                return revised, report
-        answer = yield from extracting(ledger, heard, size.tokens)
-        return (yield from revising(ledger, heard, answer, self._known, size=size))
-
-    def _capacity(self, limits: Limits, work: "_Work") -> tuple[int, int]:
-        """(tokens of messages that fit one request, characters of one message)."""
-        fixed = estimate(self._instructions(work)) + estimate(load("summary_format").text) + work.summary_tokens * 2 + 500
-        room = max(limits.window - fixed - work.summary_tokens, limits.window // 4)
-        return room, max(room * 2, 400)
-
-    def _prompt_version(self, work: "_Work") -> str:
-        version = "custom" if work.instructions or self._settings.prompt else load("summary").version
-        return " ".join([version, load("summary_format").version, *([load("summary_behind").version] if work.behind else [])])
-
-    def _instructions(self, work: "_Work") -> str:
-        return work.instructions or self._settings.prompt or load("summary").text
-
     async def _summary_tokens(self, rows: ViewRows) -> int:
         """The longest summary that the session's own model is shown."""
         bounds = numbers(self._own, await self._own.limits(), self._settings)
         return summary_tokens(self._settings, bounds, rows.ratio(self._own.name, self._own.model))
 
-    def _request(self, ledger: Ledger, part: Sequence[Rendered], work: "_Work", limits: Limits, limit: int) -> Request:
-        if work.behind:
-            return work.behind.marks.request
-        text = material(ledgers.numbered(ledger), part, self._zone, load("summary_format").text, work.focus, limit, self._known)
-        said = PromptMessage("user", (Text(text),))
-        return Request((SystemBlock("base", self._instructions(work)),), (said,), max_tokens=_longest(work, limits), purpose="summary")
-
-    async def _ask(self, request: Request, work: "_Work", spent: Spent) -> str:
-        marks, chain = (work.behind.marks, work.behind.chain) if work.behind else (Marks(request, ()), ())
-        try:
-            done = await self._caller.call(
-                self._provider, marks, chain, payer=work.payer, spent=spent, session=work.rows.session, stop=work.stop
-            )
-        except (Stopped, OverBudget):
-            await self._store.note_calls(work.rows.session, spent.calls)  # no failure of the summariser's, but paid for
-            raise
-        except ProviderError as error:
-            raise _Failure(f"{error.kind}: {error}", spent) from error
-        if done.stop == "refusal":
-            raise _Failure("the summariser refused", spent)
-        return "\n".join(block.text for block in done.blocks if isinstance(block, Text))
-
-    async def _commit(self, work: "_Work", cut: Cut, ledger: Ledger, report: Report, spent: Spent, started: float) -> Outcome:
+    async def _commit(self, work: Work, cut: Cut, ledger: Ledger, report: Report, spent: Spent, started: float) -> Outcome:
         calls = spent.calls
         seconds = round(self._time.steady() - started, 3)
         price = price_of(self._provider.kind, self._provider.model, self._prices)
@@ -401,7 +301,7 @@ class Compactor:
             shorten=work.shorten,
             ledger=ledger,
             report=report,
-            prompt_version=self._prompt_version(work) if calls else EXTRACT,
+            prompt_version=self._summariser.prompt_version(work) if calls else EXTRACT,
             model=self._provider.model if calls else EXTRACT,
             seconds=seconds,
             cost=sum(cost(price, call.usage) for call in calls) if price else None,
@@ -418,7 +318,7 @@ class Compactor:
         log.info("agent.compressed", session=new.session, messages=new.messages, covered=new.covered, trigger=new.trigger, seconds=seconds)
         return Outcome("done", new.messages, new.covered)
 
-    async def _chosen(self, work: "_Work", ledger: Ledger, report: Report, offered: Sequence[Offer], spent: Spent) -> tuple[Offer, ...]:
+    async def _chosen(self, work: Work, ledger: Ledger, report: Report, offered: Sequence[Offer], spent: Spent) -> tuple[Offer, ...]:
         """Of what leaves with this summary and is not offered yet, what the summariser finds worth a note."""
         rows = [row for message in work.demoted for row in message.rows]
         leaving = await asyncio.to_thread(candidates, rows, report.dropped, ledger, offered, self._known)
@@ -428,45 +328,7 @@ class Compactor:
             await self._store.note_calls(work.rows.session, spent.calls)
             raise
 
-    async def _failed(self, session: str, reason: Trigger, failure: "_Failure") -> Outcome:
+    async def _failed(self, session: str, reason: Trigger, failure: SummaryFailed) -> Outcome:
         log.warning("agent.compress_failed", session=session, trigger=reason, err=str(failure))
         await self._store.compaction_failed(session, str(failure), failure.calls)
         return Outcome("failed", error=str(failure))
-
-
-def _pause() -> None:
-    """Leave the interpreter to the loop: while a thread works it changes hands every 5 ms only."""
-    time.sleep(0)
-
-
-def _longest(work: "_Work", limits: Limits) -> int:
-    """Tokens of the longest answer that a summariser may give."""
-    return min(work.summary_tokens, limits.max_output, max(limits.window // 8, 200))
-
-
-class _Failure(Exception):
-    def __init__(self, why: str, spent: Spent) -> None:
-        super().__init__(why)
-        self.calls = tuple(spent.calls)
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A cut carried out: what goes and what stays."""
-
-    rows: ViewRows
-    demoted: tuple[Rendered, ...]
-    kept: tuple[Rendered, ...]
-    focus: str
-    instructions: str  # in the place of the configured ones
-    payer: str
-    summary_tokens: int
-    shorten: tuple[str, ...]
-    extract: bool  # without a model
-    replaces: str | None  # the newest compaction, if this one takes its place
-    stop: Stop | None
-    behind: Behind | None = None  # the request, where it shares the prefix of the session's replies
-
-    @property
-    def ledger(self) -> Ledger:
-        return ledgers.from_json(self.rows.compaction.ledger) if self.rows.compaction else ()

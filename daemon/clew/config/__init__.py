@@ -4,8 +4,6 @@ from clew.config.load import defaults, find_config, load
 from clew.config.notes import notes
 from clew.config.schema import schema
 from clew.config.settings import (
-    FIRST_YEAR,
-    LAST_YEAR,
     RULE,
     Access,
     Agent,
@@ -32,6 +30,7 @@ from clew.config.settings import (
 )
 from clew.config.shown import Difference, Origin, Origins, Value, differences, shown, values
 from clew.config.source import Source
+from clew.config.types import FIRST_YEAR, LAST_YEAR
 from clew.config.units import Duration, Size
 
 __all__ = [
