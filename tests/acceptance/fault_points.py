@@ -5,6 +5,7 @@ For each job it writes the daemon's process id, and when it has ended its status
 """
 
 import functools
+import gc
 import importlib
 import inspect
 import json
@@ -17,6 +18,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from clew.cli import main
+from clew.plugins import registry
 from clew.providers.anthropic import Anthropic
 from clew.store import grouping
 from clew.store.files.folder import Writing
@@ -30,7 +32,8 @@ from clew_transports.telegram.api import Api
 from clew_transports.telegram.transport import TelegramTransport
 from clew_transports.webhook.transport import WebhookTransport
 
-WARM = ("anthropic", "clew.service", "clew.web.server", "clew.providers.watch")
+WARM = ("anthropic", "clew.cli.run", "clew.service", "clew.web.server", "clew.providers.watch")
+PLUGINS = ("clew.transports", "clew.providers", "clew.embedders", "clew.transcribers", "clew.tools", "clew.recall")
 """What a daemon would import only when it needs it."""
 
 
@@ -197,6 +200,10 @@ def _daemon(job: dict[str, Any]) -> None:
 def _serve() -> None:
     for name in WARM:
         importlib.import_module(name)
+    for group in PLUGINS:
+        registry(group)
+    gc.collect()
+    gc.freeze()  # no daemon has to look through it again
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import tzinfo
+from functools import lru_cache
 from hashlib import blake2b
 
 from pydantic import BaseModel
@@ -72,6 +73,7 @@ class ToolError(Exception):
 _LEFT_OUT = frozenset({"title", "additionalProperties", "minLength", "maxLength", "minItems", "maxItems", "pattern", "default"})
 
 
+@lru_cache(maxsize=256)
 def schema(model: type[BaseModel]) -> str:
     """The JSON Schema of a model's arguments, the same bytes every time.
 

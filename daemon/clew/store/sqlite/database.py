@@ -16,7 +16,7 @@ from clew.store.changes import Neighbours
 from clew.store.connection import Connection
 from clew.store.grouping import GroupedDatabase, Write, outcome
 from clew.store.indexing import Indexer
-from clew.store.sqlite.connection import SqliteConnection, is_outside
+from clew.store.sqlite.connection import RELAXED, SqliteConnection, is_outside
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -226,6 +226,7 @@ def _prepare(db: SqliteConnection, path: Path, now: float, read_only: bool) -> N
     db.execute("PRAGMA secure_delete = ON")  # what is deleted leaves the file; Debian's build does it anyway
     db.execute("PRAGMA temp_store = MEMORY")
     db.execute("PRAGMA journal_size_limit = 67108864")
+    db.execute(RELAXED)  # a power cut takes some of them back, and they are made again; the first durable commit syncs them too
     for number, script in migrations():
         if number > version:
             _migrate(db, number, script)

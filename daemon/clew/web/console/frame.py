@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
@@ -75,11 +76,16 @@ class Frame:
         self.store = service.store
         self._door = door
         self._places = places
-        self._templates = Environment(
+
+    @cached_property
+    def _templates(self) -> Environment:
+        """Read when the first page is drawn: many a daemon never draws one."""
+        made = Environment(
             loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        self._templates.globals |= {"iso": booking.iso, "moment": moment, "link": link, "told": self.told}
-        self._templates.globals["ui"] = self._templates.get_template("ui.html").module
+        made.globals |= {"iso": booking.iso, "moment": moment, "link": link, "told": self.told}
+        made.globals["ui"] = made.get_template("ui.html").module
+        return made
 
     @property
     def now(self) -> float:
