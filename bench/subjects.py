@@ -1,6 +1,15 @@
 """All subjects, in the order of the page."""
 
-from bench import compacting, finding, replying, starting, tokens
+from bench import accepting, compacting, finding, replying, starting, throughput, tokens, weighing
 
-SUBJECTS = (replying.subject, finding.subject, compacting.subject, starting.subject, tokens.subject)
+SUBJECTS = (
+    replying.subject,
+    throughput.subject,
+    accepting.subject,
+    finding.subject,
+    compacting.subject,
+    starting.subject,
+    weighing.subject,
+    tokens.subject,
+)
 NAMES = tuple(subject.name for subject in SUBJECTS)

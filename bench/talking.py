@@ -25,13 +25,14 @@ FLOOR = "receive, commit, publish"
 
 
 class Talk:
-    """What people at one broker say, and what is answered. Each name is a person with a chat."""
+    """What people at one broker say, and what is answered. Each name is a person with a chat. unasked: what came that answers nobody."""
 
     def __init__(self, client: aiomqtt.Client) -> None:
         self._client = client
         self._numbers = count(1)
         self._run = uuid4().hex[:8]
         self._open: dict[str, asyncio.Future[float]] = {}
+        self.unasked = 0
 
     async def turn(self, name: str = "ada") -> float:
         """Say something, and wait for the reply. Returns the seconds that it took."""
@@ -50,6 +51,7 @@ class Talk:
         async for message in self._client.messages:
             at = time.perf_counter()
             answered = self._open.pop(json.loads(bytes(message.payload)).get("in_reply_to", ""), None)
+            self.unasked += answered is None
             if answered is not None and not answered.done():
                 answered.set_result(at)
 
@@ -66,6 +68,7 @@ async def talking(port: int, *, daemon: bool) -> AsyncIterator[Talk]:
         max_inflight_messages=2000,
         socket_options=NO_DELAY,
     ) as client:
+        client.pending_calls_threshold = 10_000  # it would complain of many
         if daemon:
             await client.subscribe("chat/v1/clew/status", qos=1)
             async for message in client.messages:
