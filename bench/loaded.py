@@ -23,7 +23,8 @@ async def prepare(kind: str) -> None:
 
 
 def main(kind: str = "") -> None:
-    sys.modules.update(dict.fromkeys(json.load(sys.stdin)))
+    hidden = json.load(sys.stdin)
+    sys.modules.update(dict.fromkeys(hidden))
     import clew.cli.run
     import clew.service
     import clew.web.server  # noqa: F401
@@ -31,7 +32,7 @@ def main(kind: str = "") -> None:
     if kind:
         asyncio.run(prepare(kind))
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    modules = sorted({name.partition(".")[0] for name, module in sys.modules.items() if module is not None})
+    modules = sorted({name.partition(".")[0] for name in sys.modules}.difference(hidden))
     print(json.dumps({"cpu": time.process_time(), "mb": pages * os.sysconf("SC_PAGE_SIZE") / 2**20, "modules": modules}))
 
 

@@ -49,12 +49,12 @@ async def measure(_: Run) -> list[Figure]:
             Figure(f"clew with {kind}: memory", found.memory, "MB", Against(without, daemon.memory)),
             Figure(f"clew with {kind}: packages", found.packages, "MB", Against(without, daemon.packages)),
         ]
-    everything = sum(map(_size, _required(["clew"]))) + _own()
+    everything = sum(map(_size, required(["clew"]))) + _own()
     return [*figures, Figure("all that `pip install clew` brings", everything, "MB", Against(without, daemon.packages))]
 
 
 def _loaded(kind: str | None) -> Loaded:
-    brought = _required(["clew"])
+    brought = required(["clew"])
     foreign = [module for module, names in _distributions.items() if not brought.union({"clew"}).intersection(map(_canonical, names))]
     command = [sys.executable, "-m", "bench.loaded", *([kind] if kind else [])]
     runs = [json.loads(subprocess.check_output(command, cwd=ROOT, text=True, input=json.dumps(foreign))) for _ in range(TIMES)]
@@ -62,7 +62,7 @@ def _loaded(kind: str | None) -> Loaded:
     return Loaded(
         statistics.median(each["cpu"] for each in runs) * 1e3,
         statistics.median(each["mb"] for each in runs),
-        sum(map(_size, _required(names))) + _own(),
+        sum(map(_size, required(names))) + _own(),
     )
 
 
@@ -74,7 +74,7 @@ def _bare() -> float:
 _distributions = packages_distributions()
 
 
-def _required(names: Iterable[str]) -> set[str]:
+def required(names: Iterable[str]) -> set[str]:
     """These packages and all that they require, as far as they are installed; clew itself is not among them."""
     seen, waiting = set[tuple[str, str]](), [(name, "") for name in names]
     while waiting:

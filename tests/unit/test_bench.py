@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import finding, page, seeding
+from bench import accepting, finding, page, seeding, weighing
 from bench.__main__ import RESULTS
 from bench.checking import Regression, compared, regressions
 from bench.figures import Against, Figure, Point, Result, at_least_times, at_most, at_most_times, merged, read, written
@@ -151,3 +151,16 @@ async def test_a_subject_is_measured(tmp_path: Path) -> None:
     figures = await finding.subject.measure(Run(tmp_path, sizes, seeding.Stores(tmp_path / "stores")))
     assert {each.name for each in figures} >= {"search among 400 messages: CPU at the median", "indexes of 400 messages"}
     assert all(each.value > 0 and each.ratio for each in figures)
+
+
+@pytest.mark.asyncio
+async def test_what_arrives_is_stored_beside_plain_commits(tmp_path: Path) -> None:
+    figures = await accepting.subject.measure(Run(tmp_path, replace(SMALL, arrivals=400), seeding.Stores(tmp_path / "stores")))
+    assert [each.name for each in figures] == ["stored from 1 sender", "stored from 50 senders at once"]
+    assert all(each.value > 0 and each.ratio and each.more and each.targets for each in figures)
+
+
+def test_what_is_installed_is_what_a_package_requires() -> None:
+    required = weighing.required(["clew"])
+    assert {"aiohttp", "yarl", "anthropic", "pydantic-core"} <= required
+    assert not {"clew", "pytest", "matrix-nio", "slixmpp"} & required  # extras are not brought
