@@ -7,7 +7,7 @@ import pytest_asyncio
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from clew.messages import Text, ToolCall, ToolResult
+from clew.messages import File, Text, ToolCall, ToolResult
 from clew.providers import Began, Delta, Done, ErrorKind, Event, PromptMessage, ProviderError, Request, SystemBlock, ToolSpec
 from clew.providers.ollama import Ollama, Settings, SlowWaits
 from tests.emulators.ollama import OllamaEmulator
@@ -322,3 +322,12 @@ async def test_it_answers_where_the_model_is(emulator: OllamaEmulator, provider:
     emulator.models = {"other": 8_192}
     assert not await provider.answers()
     assert emulator.calls == []
+
+
+@pytest.mark.asyncio
+async def test_an_image_of_megabytes_is_sent_in_pieces(emulator: OllamaEmulator, provider: Ollama) -> None:  # P47
+    emulator.capabilities = ["completion", "vision"]
+    image = File("cafe", "map.png", "image/png", 2**20, width=64, height=64)
+    asked = Request(HI.system, (PromptMessage("user", (Text("where?"), image)),), files={"cafe": "AAAA" * 2**19})
+    await finish(provider, asked)  # aiohttp warns of a large body in one piece, and warnings are errors
+    assert emulator.calls[-1].body["messages"][-1]["images"] == ["AAAA" * 2**19]

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from io import BytesIO
 from typing import Annotated, Any
 
 import aiohttp
@@ -305,9 +306,11 @@ class Ollama:
         return request if self._calls_tools else replace(request, tools=())
 
     async def _post(self, request: Request, window: int) -> aiohttp.ClientResponse:
+        body = BytesIO(json.dumps(payload(request, self.model, window)).encode())  # pictures make it large: sent in pieces
+        headers = {"Content-Type": "application/json"}
         try:
             async with asyncio.timeout(self._timeouts.first_byte):
-                return await self._session().post(f"{self._base_url}/api/chat", json=payload(request, self.model, window))
+                return await self._session().post(f"{self._base_url}/api/chat", data=body, headers=headers)
         except aiohttp.ServerTimeoutError:  # of the connection
             raise
         except TimeoutError:
