@@ -7,7 +7,7 @@ from bench.figures import Figure
 from bench.subject import Plot
 
 WIDTH, HEIGHT = 720, 320
-_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 130, 44, 52
+_LEFT, _RIGHT, _TOP, _BOTTOM = 58, 166, 44, 52
 _LINES = 5
 """Lines of the grid above the axis, at most."""
 _STYLE = """<style>

@@ -10,14 +10,16 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from bench.figures import Against, Figure, at_most
+from bench.figures import Against, Figure, Point, at_most
 from bench.replying import SHORT
-from bench.subject import Run, Subject
+from bench.subject import Plot, Run, Subject
 from bench.talking import FLOOR, Talk, broker, clew, floor, names, quantile, stopped, talking, write_config
 
 AT_ONCE = 16
 """`limits.turns_at_once` as it is without a word about it."""
 FEW = 50
+PLACES = (16, 64, 256)
+"""Values of it with which half is asked for, beside one for each chat."""
 PROVIDER_S = 2.0
 ALLOWED_MS = 250.0
 """By which a reply may be later than the provider's."""
@@ -45,7 +47,8 @@ async def measure(run: Run) -> list[Figure]:
     with broker(folder / "broker") as server:
         bench = _Bench(run, folder, server.port)
         figures = [await bench.instant(FEW, AT_ONCE), await bench.instant(most, most), await bench.full(most)]
-        figures += [*await bench.half(AT_ONCE, FEW), *await bench.half(most, most)]
+        for at_once in sorted({*PLACES, most}):
+            figures += await bench.half(at_once, min(2 * at_once, most))
         return figures + await bench.beside_jobs()
 
 
@@ -85,8 +88,18 @@ class _Bench:
         provider = Against("the model alone", PROVIDER_S * 1e3)
         name = f"{rate:g} messages/s, {at_once:,} turns at once: "
         return [
-            Figure(f"{name}half of the replies within", quantile(took, 0.5), "ms", provider),
-            Figure(f"{name}the latest reply", max(took), "ms", provider, (at_most(PROVIDER_S * 1e3 + ALLOWED_MS),), steady=False),
+            Figure(
+                f"{name}half of the replies within", quantile(took, 0.5), "ms", provider, point=Point("half", "half of the replies", rate)
+            ),
+            Figure(
+                f"{name}the latest reply",
+                max(took),
+                "ms",
+                provider,
+                (at_most(PROVIDER_S * 1e3 + ALLOWED_MS),),
+                steady=False,
+                point=Point("half", "the latest reply", rate),
+            ),
         ]
 
     async def beside_jobs(self) -> list[Figure]:
@@ -152,4 +165,11 @@ async def arriving(talk: Talk, people: Sequence[str], rate: float, seconds: floa
     return [took * 1e3 for took in await asyncio.gather(*turns)]
 
 
-subject = Subject("throughput", "Many at once", METHOD, measure, lambda sizes: f"{sizes.seconds:g} s of each load")
+subject = Subject(
+    "throughput",
+    "Many at once",
+    METHOD,
+    measure,
+    lambda sizes: f"{sizes.seconds:g} s of each load",
+    (Plot("half", f"From message to reply at half of what a model of {PROVIDER_S:g} s allows", "messages/s", "ms"),),
+)
