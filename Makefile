@@ -67,7 +67,7 @@ lock:
 	  $(COMPILE) --extra dev pyproject.toml; } > requirements.lock.new
 	mv requirements.lock.new requirements.lock
 	{ echo "# The part of ../requirements.lock that a server needs. Written by make lock."; \
-	  $(COMPILE) --extra build --constraints requirements.lock --no-annotate pyproject.toml; } > deploy/requirements.lock.new
+	  $(COMPILE) --extra build --extra postgresql --constraints requirements.lock --no-annotate pyproject.toml; } > deploy/requirements.lock.new
 	mv deploy/requirements.lock.new deploy/requirements.lock
 	{ echo "# The Matrix homeserver of the tests. Written by make lock."; \
 	  echo "matrix-synapse>=1.163,<2" | $(COMPILE) --no-annotate -; } > tests/synapse.lock.new

@@ -7,6 +7,7 @@ from pathlib import Path
 import structlog
 
 from clew.clock import Time
+from clew.config.database import FILE, is_shared
 from clew.errors import ClewError, UsageError
 from clew.progress import Progress, Work
 from clew.store import backups
@@ -24,10 +25,11 @@ class Stopped(Exception):
 
 
 class BackingUp:
-    """Makes a backup for each `begin`. database: the file."""
+    """Makes a backup for each `begin`. database: the file. where: `store` of the config."""
 
-    def __init__(self, database: Path, progress: Progress, time: Time) -> None:
+    def __init__(self, database: Path, progress: Progress, time: Time, where: str = FILE) -> None:
         self._database = database
+        self._where = where
         self._progress = progress
         self._time = time
         self._wanted = asyncio.Event()
@@ -42,7 +44,10 @@ class BackingUp:
         return (await asyncio.to_thread(backups.listed, self._database.parent))[::-1]
 
     def begin(self) -> None:
-        """Ask for a backup. Raises UsageError where one is being made."""
+        """Ask for a backup. Raises UsageError where one is being made, or the database is copied by its own tools."""
+        if is_shared(self._where):
+            command = backups.by_hand(self._where, Path("clew.dump"))
+            raise UsageError("A store in PostgreSQL is copied by PostgreSQL's own tools.", hint=f"{command} (docs/postgresql.md, Backup)")
         if self._wanted.is_set():
             raise UsageError("A backup is being made already.")
         self._wanted.set()

@@ -124,7 +124,7 @@ class Service:
         self.hints = Hints(self.bus, adapters, self.connections.previews)
         self.owner = Owner(store, adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)
-        self.backing_up = BackingUp(config.data_dir.expanduser() / "clew.db", self.progress, self.time)
+        self.backing_up = BackingUp(config.data_dir.expanduser() / "clew.db", self.progress, self.time, config.store)
         self.reindexing = Reindexing(store, self.time, self.progress)
         self.erasing = Erasing(store, self.time, self.progress, lambda: ZoneInfo(self.zone))
         for name, section in sections(config).items():

@@ -174,7 +174,6 @@ def test_other_hosts_need_a_token(tmp_path: Path) -> None:
 
 
 ASKED_TOO_EARLY = {
-    ("store",): "store: postgresql://db",
     ("agent", "approver", "mode"): "agent: {approver: {mode: pattern}}",
     ("sessions", "reset"): "sessions: {reset: daily}",
     ("schedule", "*", "command"): "schedule: [{name: a, every: 1h, command: x, deliver_to: web:a}]",

@@ -16,7 +16,7 @@ from clew.booking import CONFIRMED, SHOWN, Described, described, iso
 from clew.cli.client import connected, no_daemon, running
 from clew.cli.options import asynchronous, config_option, json_option, limit_option, local, settings, zone, zone_name
 from clew.cli.output import nothing, print_json, print_table
-from clew.cli.reading import reading, store_path
+from clew.cli.reading import reading, reading_any
 from clew.config import FIRST_YEAR, LAST_YEAR, Config, Job
 from clew.errors import NotFound, UsageError
 from clew.store import Job as StoredJob
@@ -49,8 +49,8 @@ async def _jobs(config: Config) -> list[tuple[Described, dict[str, Any] | None]]
     """The jobs of the store, and of the config those that it does not have yet, each with its last run."""
     where = zone_name(config)
     stored, runs = [], {}
-    if store_path(config).exists():
-        async with reading(config) as store:
+    async with reading_any(config) as store:
+        if store is not None:
             stored = [job for job in await store.jobs() if job.origin != "config" or job.name in {each.name for each in config.schedule}]
             runs = {job.name: await store.job_history(job.name, 1) for job in stored}
     known, now = {job.name for job in stored}, time.time()

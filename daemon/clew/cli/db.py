@@ -11,10 +11,12 @@ import click
 from clew.cli.client import connected
 from clew.cli.options import asynchronous, config_option, json_option, settings
 from clew.cli.output import print_json
-from clew.cli.reading import existing_store, reading, store_path
+from clew.cli.reading import existing_store, place, reading
 from clew.config import Config
+from clew.config.database import is_shared
 from clew.errors import ClewError
 from clew.store import backups
+from clew.store.files.folder import FOLDER, Folder, copied
 from clew.store.sqlite.backup import files_beside
 
 BETWEEN_LOOKS = 0.2
@@ -31,13 +33,13 @@ def db() -> None:
 @json_option
 @click.pass_context
 def check(ctx: click.Context, path: Path | None, as_json: bool) -> None:
-    """Check the file, and the search index against the transcript. Exit code 1 if anything is wrong."""
+    """Check the database, and the search index against the transcript. Exit code 1 if anything is wrong."""
     config = settings(path)
     problems = _problems(config)
     if as_json:
-        print_json({"file": str(store_path(config)), "problems": problems})
+        print_json({"file": place(config), "problems": problems})
     for line in () if as_json else problems or ["ok"]:
-        click.echo(f"{store_path(config)}: {line}")
+        click.echo(f"{place(config)}: {line}")
     if problems:
         ctx.exit(1)
 
@@ -49,8 +51,15 @@ def check(ctx: click.Context, path: Path | None, as_json: bool) -> None:
 @json_option
 def backup(target: Path, keep: int | None, path: Path | None, as_json: bool) -> None:
     """Copy the database to a new file, with a daemon running or not, and check the copy. Files of messages go to PATH.files beside it.
-    Where PATH is a folder, the copy gets a name by its time in it. Exit code 1 if that fails."""
-    source = existing_store(settings(path))
+    Where PATH is a folder, the copy gets a name by its time in it. Exit code 1 if that fails.
+
+    Of a store in PostgreSQL the files of messages are copied, and the pg_dump command for all else is printed.
+    """
+    config = settings(path)
+    if is_shared(config.store):
+        _back_up_files(config, target, keep, as_json)
+        return
+    source = existing_store(config)
     folder = target if target.is_dir() else None
     if keep and not folder:
         raise click.UsageError(f"--keep needs a folder that is there: {target} is none.")
@@ -70,6 +79,27 @@ def backup(target: Path, keep: int | None, path: Path | None, as_json: bool) -> 
         click.echo(f"{each}: removed, {keep} newer ones are kept")
 
 
+def _back_up_files(config: Config, target: Path, keep: int | None, as_json: bool) -> None:
+    """What of a backup is left to clew where the database is PostgreSQL's. One folder of files serves all dumps: none of them changes."""
+    if keep:
+        raise click.UsageError("--keep is for copies of a file; dumps of PostgreSQL are kept by whoever runs pg_dump.")
+    whole = target / "clew.dump" if target.is_dir() else target
+    beside = files_beside(whole)
+    number = copied(_held(config), Folder(config.data_dir / FOLDER), Folder(beside))
+    command = backups.by_hand(config.store, whole)
+    if as_json:
+        print_json({"path": None, "files": number, "beside": str(beside), "command": command})
+        return
+    click.echo(f"{beside}: {number:,} file{'' if number == 1 else 's'} of messages, checked")
+    click.echo(f"The database itself is PostgreSQL's to copy, while everything runs:\n  {command}")
+
+
+@asynchronous
+async def _held(config: Config) -> list[str]:
+    async with reading(config) as store:
+        return await store.files.held()
+
+
 def _rotated(folder: Path, keep: int, made: Path) -> list[Path]:
     try:
         return backups.rotate(folder, keep, made)
@@ -82,7 +112,10 @@ def _rotated(folder: Path, keep: int, made: Path) -> list[Path]:
 @json_option
 @asynchronous
 async def vacuum(path: Path | None, as_json: bool) -> None:
-    """Give the room of deleted rows back to the disk. Messages that come meanwhile wait; it takes as much room again while it works."""
+    """Give the room of deleted rows back to the disk. Messages that come meanwhile wait; it takes as much room again while it works.
+
+    In PostgreSQL it is VACUUM: nobody waits, and the room is used again for what is written next.
+    """
     async with connected(settings(path)) as client:
         done = await client.post("/api/v1/database/vacuum", {})
     if as_json:

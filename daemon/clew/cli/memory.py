@@ -13,7 +13,7 @@ import click
 from clew.cli.client import connected, running
 from clew.cli.options import asynchronous, config_option, json_option, local, log_to_stderr, settings, zone, zone_name
 from clew.cli.output import harmless, nothing, print_json, print_table
-from clew.cli.reading import reading, store_path
+from clew.cli.reading import reading, reading_any
 from clew.clock import Time
 from clew.config import Config
 from clew.context.naming import name_key
@@ -99,11 +99,11 @@ async def _given(config: Config, whose: dict[str, Any]) -> str:
     from clew.lineup import Lineups  # only now: it brings the providers with it
     from clew.prompting import given_notes
 
-    if not store_path(config).exists():
-        return ""
-    log_to_stderr(config, "warning")
     lineups = Lineups()
-    async with reading(config) as store:
+    async with reading_any(config) as store:
+        if store is None:
+            return ""
+        log_to_stderr(config, "warning")
         where = await _where(config, store, whose)
         session = (await store.find_session(whose["session"])).id if whose["session"] else None
         try:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from clew.config import database
 from clew.config.settings import DEFAULT_KEEP_RECENT, DEFAULT_TRIGGER_MESSAGES, RULE
 from clew.config.yaml import Path, shown
 
@@ -25,10 +26,7 @@ class Fault:
     nearest: str = ""
 
 
-NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
-    (("store",), ("sqlite",)),
-    (("sessions", "reset"), ("never",)),
-)
+NOT_YET: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = ((("sessions", "reset"), ("never",)),)
 """Keys whose feature is not there yet, and the values that they may have until then. `*` stands for each list item."""
 
 EMBEDDING_KINDS = ("openai", "ollama")
@@ -115,6 +113,12 @@ def _loopback(host: str) -> bool:
 def _data_dir(data: dict[str, Any]) -> Iterator[Fault]:
     if data.get("data_dir") == "":
         yield Fault(("data_dir",), "must not be empty")
+
+
+def _store(data: dict[str, Any]) -> Iterator[Fault]:
+    where = data.get("store")
+    if isinstance(where, str) and (wrong := database.fault(where)):
+        yield Fault(("store",), wrong)
 
 
 def _http(data: dict[str, Any]) -> Iterator[Fault]:
@@ -279,6 +283,7 @@ def _budgets(data: dict[str, Any]) -> Iterator[Fault]:
 _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Fault]], ...] = (
     _not_yet,
     _data_dir,
+    _store,
     _compression,
     _http,
     _webhooks,

@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from clew.config import database
 from clew.config.types import Address, Command, Cron, Instant, Name, Names, OptionalSecret, Prompt, Rules, ServerName, Text, Zone
 from clew.config.units import Duration, Size
 from clew.errors import Finding
@@ -309,7 +310,7 @@ class Config(Settings):
     """The whole configuration, immutable. `Config()` has every default except the sections of plug-ins."""
 
     data_dir: Path = Path("~/.local/share/clew")
-    store: Annotated[str, Field(max_length=2000)] = "sqlite"
+    store: Annotated[str, Field(max_length=2000)] = database.FILE
     http: Http = Http()
     log: Log = Log()
     providers: Mapping[str, ProviderSection] = {}
@@ -343,8 +344,10 @@ class Config(Settings):
         return self._warnings
 
     def secrets(self) -> frozenset[str]:
-        """Plain values of all secrets, for the log's redactor: secret fields and what `${file:}`, `${cred:}` gave."""
+        """Plain values of all secrets, for the log's redactor: secret fields, the database's password, what `${file:}`, `${cred:}` gave."""
         found = {each.get_secret_value() for each in _secrets(self)}
+        if len(password := database.password(self.store)) >= database.SHORTEST_SECRET:
+            found.add(password)
         return frozenset(value for value in found | self._credentials if value)
 
 

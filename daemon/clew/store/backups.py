@@ -2,11 +2,13 @@
 
 import json
 import re
+import shlex
 import shutil
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from clew.config.database import shown
 from clew.store.sqlite.backup import Tell, backup, copied_files, files_beside
 
 LIST = "backups.jsonl"
@@ -25,6 +27,11 @@ class Backup:
     made: float
     size: int
     files: int
+
+
+def by_hand(where: str, target: Path) -> str:
+    """The command that copies a PostgreSQL database, which is for its own tools to do. where: `store` of the config."""
+    return f"pg_dump --format=custom --file={shlex.quote(str(target))} {shlex.quote(shown(where))}"
 
 
 def make(source: Path, target: Path, now: float, tell: Tell = lambda done, of: None) -> Backup:

@@ -64,7 +64,11 @@ class Database(Protocol):
         """Let what was written arrive where it stays, and forget the log of it, where the database keeps one that grows."""
 
     async def vacuum(self) -> None:
-        """Give back the room of deleted rows; writes wait meanwhile. Raises StoreError."""
+        """Give back the room of deleted rows, to the disk or to what is written next; where it is one file, writes wait meanwhile. Raises
+        StoreError."""
+
+    async def size(self) -> int:
+        """Bytes that it takes on its disk."""
 
     async def close(self) -> None:
         """Commit what still waits, then close."""

@@ -3,17 +3,12 @@
 from collections.abc import Collection
 from pathlib import Path
 
+from clew.config.database import is_shared
 from clew.errors import StoreError
 from clew.store.sql import SqlStore
 from clew.store.sqlite import SqliteStore
 
 FILE = "clew.db"
-SCHEMES = ("postgresql://", "postgres://")
-
-
-def is_shared(where: str) -> bool:
-    """Whether `store` names a database that several daemons may share."""
-    return where.startswith(SCHEMES)
 
 
 async def open_store(where: str, folder: Path, now: float, *, read_only: bool = False, known: Collection[str] = ()) -> SqlStore:

@@ -6,14 +6,21 @@ from pathlib import Path
 
 import click
 
-from clew.cli.doctor import doors, folders, machine, models, platforms
+from clew.cli.doctor import doors, folders, machine, models, platforms, postgresql
 from clew.cli.doctor.findings import Bounded, Finding, examined
 from clew.cli.options import NO_FILE, asynchronous, config_option, json_option, settings
 from clew.cli.output import harmless
 from clew.config import Config, find_config
 from clew.errors import ClewError
 
-CHECKS: Mapping[str, Bounded] = {**folders.CHECKS, **machine.CHECKS, **models.CHECKS, **platforms.CHECKS, **doors.CHECKS}
+CHECKS: Mapping[str, Bounded] = {
+    **folders.CHECKS,
+    **postgresql.CHECKS,
+    **machine.CHECKS,
+    **models.CHECKS,
+    **platforms.CHECKS,
+    **doors.CHECKS,
+}
 """In the order in which they are told of."""
 
 

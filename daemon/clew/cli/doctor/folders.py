@@ -12,8 +12,9 @@ from pathlib import Path
 
 from clew.cli.client import answers, socket_path
 from clew.cli.doctor.findings import Bounded, Finding, Level
-from clew.cli.reading import reading, store_path
+from clew.cli.reading import reading_any, store_path
 from clew.config import Config
+from clew.config.database import is_shared
 from clew.data_dir import locked
 from clew.errors import ClewError
 from clew.store.backups import listed
@@ -132,10 +133,10 @@ async def disk(config: Config) -> Sequence[Finding]:
 
 
 async def store(config: Config) -> Sequence[Finding]:
-    if not store_path(config).exists():
-        return [Finding("ok", "nothing is stored yet")]
     try:
-        async with reading(config) as opened:
+        async with reading_any(config) as opened:
+            if opened is None:
+                return [Finding("ok", "nothing is stored yet")]
             await opened.probe()
             counts = await opened.counts(time.time())
     except ClewError as error:
@@ -146,6 +147,8 @@ async def store(config: Config) -> Sequence[Finding]:
 
 
 async def integrity(config: Config) -> Sequence[Finding]:
+    if is_shared(config.store):
+        return [Finding("ok", "PostgreSQL looks after its own pages; `clew db check` compares the search index")]
     path = store_path(config)
     if not path.exists():
         return [Finding("ok", "nothing is stored yet")]
@@ -159,6 +162,8 @@ async def integrity(config: Config) -> Sequence[Finding]:
 
 async def backup(config: Config) -> Sequence[Finding]:
     """How old the newest backup is that is still there, as far as clew made it itself."""
+    if is_shared(config.store):
+        return [Finding("ok", "the database is pg_dump's to copy, which clew cannot see (docs/postgresql.md, Backup)")]
     if not store_path(config).exists():
         return [Finding("ok", "nothing is stored yet")]
     made = listed(config.data_dir)

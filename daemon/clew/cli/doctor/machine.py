@@ -12,6 +12,7 @@ import aiohttp
 
 from clew.cli.doctor.findings import Bounded, Finding
 from clew.config import Config
+from clew.config.database import is_shared
 from clew.providers.probe import on_this_machine
 
 OLDEST_SQLITE = (3, 40, 0)
@@ -28,6 +29,8 @@ HOMES = {"anthropic": "https://api.anthropic.com"}
 
 
 async def sqlite(config: Config) -> Sequence[Finding]:
+    if is_shared(config.store):
+        return []
     options = {row[0] for row in _query("PRAGMA compile_options")}
     version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:

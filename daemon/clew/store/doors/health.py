@@ -47,13 +47,10 @@ class HealthDoor(Opened):
             await self._db.checkpoint()
 
     async def vacuum(self) -> tuple[int, int]:
-        """Give the room of deleted rows back to the disk. Returns the bytes of the file before and after. Raises StoreError."""
-        before = await asyncio.to_thread(self._size)
+        """Give the room of deleted rows back. Returns the bytes that the database takes before and after. Raises StoreError."""
+        before = await self._db.size()
         await self._db.vacuum()
-        return before, await asyncio.to_thread(self._size)
-
-    def _size(self) -> int:
-        return self._path.stat().st_size
+        return before, await self._db.size()
 
     async def clean_some(self) -> bool:
         """Let what was deleted leave some more pages of the search indexes, and in the end the log and what was typed in terminals.

@@ -133,6 +133,10 @@ class FilesDoor:
             await asyncio.to_thread(self.folder.remove, each)
         return len(orphans)
 
+    async def held(self) -> list[str]:
+        """The hashes of all files that somebody holds, in order."""
+        return sorted(await self._db.read(verbs.wanted))
+
     async def check(self) -> list[str]:
         """What is wrong with the files, in words."""
         wanted = await self._db.read(verbs.wanted)

@@ -4,10 +4,12 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from clew.errors import StoreError
 
 FOLDER = "files"
 """Its name, beside the database."""
@@ -73,6 +75,29 @@ class Folder:
         """Take away what an earlier process did not finish."""
         for path in self.path.glob(f"{UNFINISHED}*"):
             path.unlink(missing_ok=True)
+
+
+def copied(wanted: Iterable[str], origin: Folder, copy: Folder, earlier: Folder | None = None) -> int:
+    """Copy the files with these hashes that are not in `copy` yet. Returns how many hashes they are. Raises StoreError where a file is
+    missing, damaged or cannot be written.
+
+    earlier: a folder on the disk of `copy`. What lies in that one already takes no room again: a file never changes once it has a name.
+    """
+    lost = count = 0
+    for digest in wanted:
+        count += 1
+        body = origin.read(digest)
+        if body is None:
+            lost += 1
+            continue
+        try:
+            if copy.read(digest) != body and not (earlier and earlier.read(digest) == body and copy.link(earlier, digest)):
+                copy.put(body)
+        except OSError as error:
+            raise StoreError(f"{copy.path}: {error.strerror}.", hint="The files of messages are not all copied.") from None
+    if lost:
+        raise StoreError(f"{lost} files of messages are missing or damaged.", hint="All others are copied. `clew db check` names them.")
+    return count
 
 
 class Writing:

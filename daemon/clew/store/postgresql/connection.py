@@ -142,9 +142,9 @@ class PostgresConnection:
 
     # What runs them ---------------------------------------------------------------------------------------------------
 
-    def script(self, sql: str) -> None:
-        """Run statements without values."""
-        self._run(self._script(sql))
+    def script(self, sql: str, timeout: float = COMMAND_TIMEOUT) -> None:
+        """Run statements without values. timeout: seconds."""
+        self._run(self._script(sql, timeout))
 
     @property
     def in_transaction(self) -> bool:
@@ -209,8 +209,8 @@ class PostgresConnection:
             known = self._statements[sql] = _Statement(await connection.prepare(text), wanted)
         return known
 
-    async def _script(self, sql: str) -> None:
-        await (await self._connection()).execute(sql)
+    async def _script(self, sql: str, timeout: float) -> None:
+        await (await self._connection()).execute(sql, timeout=timeout)
 
 
 def is_outside(error: BaseException) -> bool:

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib.resources import files
 from typing import Any, Concatenate, ParamSpec, TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 
-from clew.errors import StoreError
+from clew.config.database import shown
+from clew.errors import NotFound, StoreError
 from clew.store.connection import Connection
 from clew.store.grouping import GroupedDatabase, Write, outcome
 from clew.store.postgresql.connection import PostgresConnection, is_outside
@@ -21,6 +21,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 READERS = 2
+VACUUM_TIMEOUT = 6 * 3600.0
+"""Seconds."""
 OLDEST = 150_000
 """PostgreSQL 15, as the server counts."""
 GONE = "Is the server there, and has it room? clew tries again by itself."
@@ -123,11 +125,17 @@ class PostgresDatabase(GroupedDatabase):
         """The server sees to its log by itself."""
 
     async def vacuum(self) -> None:
-        """Let the server reuse the room of deleted rows. Raises StoreError."""
+        """Let the server reuse the room of deleted rows; nobody waits meanwhile. Raises StoreError."""
+        worker = _Worker(self.url, "clew-vacuum", False)
         try:
-            await self._writer.run(lambda db: db.script("VACUUM ANALYZE"))
+            await worker.run(lambda db: db.script("VACUUM ANALYZE", VACUUM_TIMEOUT))
         except Exception as error:
             raise self._for_people(error) from error
+        finally:
+            await worker.close()
+
+    async def size(self) -> int:
+        return await self.read(lambda db: int(db.execute("SELECT pg_database_size(current_database())").fetchone()[0]))
 
     async def close(self) -> None:
         """Commit what still waits, then close."""
@@ -146,14 +154,6 @@ class PostgresDatabase(GroupedDatabase):
 
     def _for_people(self, error: BaseException) -> BaseException:
         return unreachable(self.url, error) or error
-
-
-def shown(url: str) -> str:
-    """The address of a database without its password."""
-    parts = urlsplit(url)
-    where = parts.netloc.rpartition("@")
-    user = where[0].partition(":")[0]
-    return urlunsplit((parts.scheme, f"{user}@{where[2]}" if user else where[2], parts.path, "", ""))
 
 
 def unreachable(url: str, error: BaseException) -> StoreError | None:
@@ -218,6 +218,8 @@ def _prepare(db: PostgresConnection, url: str, read_only: bool) -> None:
             hint="Install that version again, or start with another database.",
             lasting=True,
         )
+    if read_only and not version:
+        raise NotFound(f"Nothing is stored yet: {shown(url)} has no tables of clew.", hint="`clew chat` or `clew run` makes them.")
     if read_only and version < newest:
         raise StoreError(
             f"{shown(url)} was written by an older clew (schema {version}, this one has {newest}).",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clew.errors import StoreError
 from clew.store.files import verbs
-from clew.store.files.folder import FOLDER, Folder
+from clew.store.files.folder import FOLDER, Folder, copied
 from clew.store.sqlite.connection import SqliteConnection
 
 PAGES = 2000
@@ -56,22 +56,7 @@ def copied_files(source: Path, path: Path, earlier: Path | None = None) -> int:
     with closing(SqliteConnection(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         known = db.execute("SELECT 1 FROM pragma_table_info('attachments') WHERE name = 'hash'").fetchone()
         wanted = sorted(verbs.wanted(db)) if known else []
-    origin, copy = Folder(source.with_name(FOLDER)), Folder(files_beside(path))
-    before = Folder(files_beside(earlier)) if earlier else None
-    lost = 0
-    for digest in wanted:
-        body = origin.read(digest)
-        if body is None:
-            lost += 1
-            continue
-        try:
-            if not (before and before.read(digest) == body and copy.link(before, digest)):
-                copy.put(body)
-        except OSError as error:
-            raise StoreError(f"{copy.path}: {error.strerror}.", hint="The database is copied, its files are not all.") from None
-    if lost:
-        raise StoreError(f"{lost} files of messages are missing or damaged.", hint="All else is copied. `clew db check` names them.")
-    return len(wanted)
+    return copied(wanted, Folder(source.with_name(FOLDER)), Folder(files_beside(path)), Folder(files_beside(earlier)) if earlier else None)
 
 
 def _copy(source: Path, path: Path, tell: Tell) -> None:

@@ -124,6 +124,11 @@ class SqliteDatabase(GroupedDatabase):
             raise _for_people(error) from error
         await self.checkpoint()
 
+    async def size(self) -> int:
+        return await self.read(
+            lambda db: int(db.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()").fetchone()[0])
+        )
+
     async def close(self) -> None:
         """Commit what still waits, then close."""
         await self._finish_writing()
