@@ -30,6 +30,7 @@ from clew.context.recall import (
 )
 from clew.context.regions import BLOCK_BITS, BLOCKS, REPEATED, SEGMENT_BITS, Hits, lane, regions
 from clew.context.text import index_text
+from clew.store.sqlite.words import expression
 
 ANY_TEXT = st.text(alphabet=st.characters(), max_size=200)
 SYNTAX = st.text(alphabet="\"'*()^:+-{}[]~?!.,\\/;%_ aANDORTNEfétext東京", max_size=80)
@@ -51,9 +52,9 @@ def index() -> Iterator[sqlite3.Connection]:
 
 def run(db: sqlite3.Connection, found: Query) -> list[tuple[int]]:
     sql = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?"
-    expressions = [found.expression(number) for number in range(len(found.terms))]
-    expressions += [days.expression for days in found.days]
-    return sorted({row for expression in expressions for row in db.execute(sql, (expression,))})
+    sought = [found.sought(number) for number in range(len(found.terms))]
+    sought += [days.sought for days in found.days if days.sought.phrases]
+    return sorted({row for each in sought for row in db.execute(sql, (expression(each),))})
 
 
 # P35

@@ -26,6 +26,7 @@ from clew.context.recall import (
     strip_appendix,
 )
 from clew.context.regions import BLOCKS, Hits, regions
+from clew.context.sought import Sought
 
 NOON = datetime(2026, 3, 5, 12, 0, tzinfo=UTC).timestamp()
 
@@ -143,7 +144,7 @@ def test_a_name_is_asked_for_as_a_word_and_as_a_speaker() -> None:
     found = query("Did Ada sell Bob the boat?", frequencies=frequencies, total=100)
     assert found is not None
     assert found.speakers == (("ada", idf(20, 100)),)  # Bob says most of all there is
-    assert found.spoken_by(0) == 'speaker : "ada"'
+    assert found.spoken_by(0) == Sought(("speaker",), ("ada",))
     unknown = query("Did Ada sell the boat?", total=100)
     assert unknown is not None
     assert unknown.speakers == ()

@@ -22,7 +22,7 @@ DEADLINE_S = 20.0
 @asynccontextmanager
 async def two(folder: Path) -> AsyncIterator[list[Opened]]:
     url = databases.store(folder)
-    found = [await PostgresDatabase.open(url) for _ in range(2)]
+    found = [await PostgresDatabase.open(url, Indexer()) for _ in range(2)]
     try:
         yield [Opened(folder / "clew.db", each, Indexer(())) for each in found]
     finally:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from clew.context.redact import redact
+from clew.context.sought import Sought
 from clew.context.spans import Span, day_words, spans, spelled
 from clew.context.stopwords import COURTESY, stop_words
 from clew.context.text import (
@@ -70,11 +71,9 @@ class Days:
     ahead: bool = False
 
     @property
-    def expression(self) -> str:
-        """The FTS5 expression for them."""
-        if self.spoken:
-            return "text : (" + " OR ".join(f'"{phrase}"' for phrase in self.spoken) + ")"
-        return f"day : ({' OR '.join(self.words)})" if self.words else "day : none"
+    def sought(self) -> Sought:
+        """What the index is asked for."""
+        return Sought(("text",), self.spoken) if self.spoken else Sought(("day",), self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +98,13 @@ class Query:
         past = max((each.weight for each in self.days if not each.ahead), default=0.0)
         return sum(self.weights) + past or max((each.weight for each in self.days), default=0.0)
 
-    def expression(self, term: int) -> str:
-        """The FTS5 expression for the term of this number."""
-        return _in_column("text", self.terms[term])
+    def sought(self, term: int) -> Sought:
+        """What the index is asked for the term of this number."""
+        return Sought(("text",), (self.terms[term],))
 
-    def spoken_by(self, speaker: int) -> str:
-        """The FTS5 expression for what the speaker of this number said."""
-        return _in_column("speaker", self.speakers[speaker][0])
-
-
-def _in_column(column: str, term: str) -> str:
-    return f'{column} : "' + term.replace('"', '""') + '"'
+    def spoken_by(self, speaker: int) -> Sought:
+        """What the index is asked for what the speaker of this number said."""
+        return Sought(("speaker",), (self.speakers[speaker][0],))
 
 
 def query(
@@ -128,7 +123,7 @@ def query(
     where they are stop words too; `frequencies` gives the number of messages that a word of `tokens` occurs in;
     `total` is the number of messages in the store; `today` the writer's date, without which no day is understood; `sought` says that
     the text is a search: days in it count (in a message only where it asks something), emoji do, and so does every word where there is
-    nothing else. Never raises for any `text`, and every expression of the result is valid FTS5.
+    nothing else. Never raises for any `text`.
     """
     source = _bounded(text)
     named = {word for name in names for word in WORD.findall(normalise(name))}

@@ -1,8 +1,13 @@
 """What the verbs ask of a database: statements of SQL that SQLite and PostgreSQL both understand, `?` for each value."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from clew.store.words import Name, WordIndex
 
 Values = Sequence[Any] | Mapping[str, Any]
 
@@ -48,3 +53,19 @@ class Connection(Protocol):
 
     def columns(self, table: str) -> frozenset[str]:
         """The names of a table's columns."""
+
+    def words(self, name: Name, /) -> WordIndex:
+        """An index of words."""
+
+    @property
+    def shapes(self) -> Mapping[str, Sequence[str]]:
+        """Of each table of the index of messages the statements that make it, `{0}` in the place of its name."""
+
+    def index_text(self, text: str, /) -> str:
+        """What an index holds of a text: without the secrets of this installation."""
+
+    def integrity(self) -> list[str]:
+        """What is wrong with the database itself, in words."""
+
+    def is_damage(self, error: Exception, /) -> bool:
+        """Whether an error says that what is stored cannot be read."""

@@ -7,10 +7,12 @@ recall blocks, the results of tools that quoted them or told of such a note in a
 import json
 from collections.abc import Collection, Sequence
 from datetime import datetime, tzinfo
+from typing import Any
 
 from clew.context import ledger as ledgers
 from clew.context.forgetting import silent, without
 from clew.context.redact import redact
+from clew.context.sought import Sought
 from clew.store import Compaction, Foreseen, branches, cleaning, compactions, runs, transcript
 from clew.store.connection import Connection
 from clew.store.damage import readable
@@ -189,29 +191,27 @@ def quoting(db: Connection, ids: Sequence[str]) -> list[str]:
     """Results of tools that quote one of these messages, in any thread: the search tools put the id in front of what they quote."""
     found: list[str] = []
     for start in range(0, len(ids), ASKED):
-        asked = " OR ".join(f'"{transcript.index_text(db, each)}"' for each in ids[start : start + ASKED])
-        rows = db.execute(
-            "SELECT m.id FROM messages_fts AS f JOIN places AS p ON p.place = f.rowid JOIN messages AS m ON m.number = p.message"
-            " WHERE messages_fts MATCH ? AND m.role = 'tool'",
-            (f"text : ({asked})",),
-        )
+        holding, values = _holding(db, [db.index_text(each) for each in ids[start : start + ASKED]])
+        rows = db.execute(f"SELECT m.id FROM {holding} WHERE m.role = 'tool'", values)
         found += [identifier for (identifier,) in rows]
     return list(dict.fromkeys(found))
+
+
+def _holding(db: Connection, phrases: Sequence[str]) -> tuple[str, list[Any]]:
+    """Rows of `messages AS m` that hold one of these phrases, to select from; and its values."""
+    matching, values = db.words("messages").matching(Sought(("text",), tuple(phrases)))
+    return f"({matching}) AS f JOIN places AS p ON p.place = f.rowid JOIN messages AS m ON m.number = p.message", values
 
 
 def _telling(db: Connection, facts: Sequence[tuple[str, str]]) -> list[str]:
     """Results of tools that tell one of these facts, (scope, words), in a chat that its scope is seen from."""
     found: list[str] = []
     for scope, text in facts:
-        words = transcript.index_text(db, text).split()[:LONGEST_PHRASE]
-        asked = " ".join(words).replace('"', '""')
+        words = db.index_text(text).split()[:LONGEST_PHRASE]
         if not words:
             continue
-        rows = db.execute(
-            "SELECT m.id, c.address FROM messages_fts AS f JOIN places AS p ON p.place = f.rowid JOIN messages AS m ON m.number = p.message"
-            " JOIN chats AS c ON c.id = m.chat WHERE messages_fts MATCH ? AND m.role = 'tool'",
-            (f'text : "{asked}"',),
-        )
+        holding, values = _holding(db, [" ".join(words)])
+        rows = db.execute(f"SELECT m.id, c.address FROM {holding} JOIN chats AS c ON c.id = m.chat WHERE m.role = 'tool'", values)
         found += [message for message, address in rows.fetchall() if scope in scopes.reach(db, Where(address=address)).values()]
     return found
 

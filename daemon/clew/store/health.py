@@ -1,6 +1,5 @@
 """What the store says of itself: counts, usage, checks."""
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -58,39 +57,27 @@ def session_usage(db: Connection, session: str) -> SessionUsage:
 
 def check(db: Connection, index: Indexer) -> list[str]:
     """What is wrong with the file, in words. The index is compared with one that is built anew beside it; nothing is written."""
+    if problems := db.integrity():
+        return problems
     try:
-        problems = [row[0] for row in db.execute("PRAGMA integrity_check(10)") if row[0] != "ok"]
-    except sqlite3.DatabaseError as error:
-        return [str(error)]
-    try:
-        return problems or [*_index_problems(db, index), *vectors.problems(db)]
-    except sqlite3.DatabaseError as error:
+        return [*_index_problems(db, index), *vectors.problems(db)]
+    except Exception as error:
+        if not db.is_damage(error):
+            raise
         return [f"the search index is malformed: {error}"]
 
 
 def _index_problems(db: Connection, index: Indexer) -> list[str]:
     if not index.is_current(db):
         return ["the search index was built by another version or for other secrets; it is built anew at the next start"]
-    db.execute(
-        "CREATE VIRTUAL TABLE temp.rebuilt USING fts5(text, day, speaker, content='', tokenize='porter unicode61 remove_diacritics 2')"
-    )
-    db.execute("CREATE VIRTUAL TABLE temp.rebuilt_words USING fts5vocab(temp, rebuilt, instance)")
-    db.execute("CREATE VIRTUAL TABLE temp.stored_words USING fts5vocab(main, messages_fts, instance)")
-    try:
+    with db.words("messages").compared() as beside:
         counts = Counter[str]()
-        unlike = lanes.differing(db, _counted(transcript.index_into(db, "temp.rebuilt"), counts))
-        words = "SELECT term, doc, col, offset FROM temp.{}"
-        differing = [
-            db.execute(f"SELECT term FROM ({words.format(one)} EXCEPT {words.format(other)}) LIMIT 3").fetchall()
-            for one, other in (("rebuilt_words", "stored_words"), ("stored_words", "rebuilt_words"))
-        ]
+        unlike = lanes.differing(db, _counted(transcript.index_into(db, beside), counts))
+        differing = beside.differing()
         stored = dict(db.execute("SELECT term, messages FROM document_frequency").fetchall())
-    finally:
-        for table in ("stored_words", "rebuilt_words", "rebuilt"):
-            db.execute(f"DROP TABLE temp.{table}")
     problems = [f"the search index has no place, or a wrong one, for {', '.join(lost)}"] if (lost := transcript.misplaced(db)) else []
     problems += [
-        f"the search index {what}, for instance {', '.join(term for (term,) in terms)}"
+        f"the search index {what}, for instance {', '.join(terms)}"
         for what, terms in zip(("lacks words of the transcript", "holds words that the transcript does not"), differing, strict=True)
         if terms
     ]

@@ -1,6 +1,7 @@
-"""What the search index holds of a text: known to SQL as the function `index_text`, so that every row is made and deleted alike."""
+"""What the search index holds of a text, so that every row is made and deleted alike."""
 
 import hashlib
+import secrets
 from collections.abc import Collection
 from functools import lru_cache
 
@@ -28,7 +29,7 @@ class Indexer:
 
     def sign(self, db: Connection) -> None:
         """Note in a transaction that writes that the index is what this one makes."""
-        db.execute("INSERT INTO meta (key, value) VALUES ('salt', lower(hex(randomblob(16)))) ON CONFLICT (key) DO NOTHING")
+        db.execute("INSERT INTO meta (key, value) VALUES ('salt', ?) ON CONFLICT (key) DO NOTHING", (secrets.token_hex(16),))
         db.execute(
             "INSERT INTO meta (key, value) VALUES ('index_version', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
             (self.version(db),),

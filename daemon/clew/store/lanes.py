@@ -51,9 +51,9 @@ class Making:
 def due(db: Connection) -> Making | None:
     """The first segment that is full and has no lanes."""
     newest = db.execute(
-        "SELECT * FROM (SELECT id, (SELECT max(place) FROM places WHERE place BETWEEN id << ?1 AND ((id + 1) << ?1) - 1) AS newest"
-        " FROM chats) WHERE newest & ?2 >= ?3",
-        (CHAT_BITS, (1 << CHAT_BITS) - 1, 1 << SEGMENT_BITS),
+        "SELECT * FROM (SELECT id,"
+        f" (SELECT max(place) FROM places WHERE place BETWEEN id << {CHAT_BITS} AND ((id + 1) << {CHAT_BITS}) - 1) AS newest"
+        f" FROM chats) AS each WHERE newest & {(1 << CHAT_BITS) - 1} >= {1 << SEGMENT_BITS} ORDER BY id",
     )
     for chat, place in newest.fetchall():
         first, end = chat << _CHAT_SEGMENTS, place >> SEGMENT_BITS
@@ -71,14 +71,18 @@ def put(db: Connection, making: Making) -> None:
     newest = db.execute("SELECT id FROM messages WHERE number = ?", (rows[-1][1],)).fetchone()[0] if rows else ""
     if (rows, newest) == (making.rows, making.newest):
         made = [(making.segment, term, deflated) for term, deflated in sorted(lanes(making.words).items())]
-        db.executemany("INSERT OR REPLACE INTO lanes (segment, term, lane) VALUES (?, ?, ?)", [(making.segment, _DONE, b""), *made])
+        db.executemany(
+            "INSERT INTO lanes (segment, term, lane) VALUES (?, ?, ?) ON CONFLICT (segment, term) DO UPDATE SET lane = excluded.lane",
+            [(making.segment, _DONE, b""), *made],
+        )
 
 
 def forget_rows(db: Connection, numbers: str) -> None:
     """Take away the lanes of the segments that hold one of these messages (JSON: numbers), whose words are about to go."""
     db.execute(
-        "DELETE FROM lanes WHERE segment IN (SELECT place >> ? FROM json_each(?) JOIN places ON message = value)",
-        (SEGMENT_BITS, numbers),
+        "DELETE FROM lanes WHERE segment IN"
+        f" (SELECT place >> {SEGMENT_BITS} FROM json_each(?) JOIN places ON message = CAST(value AS BIGINT))",
+        (numbers,),
     )
 
 
@@ -101,7 +105,7 @@ def find(db: Connection, segments: Sequence[int], words: Collection[str]) -> dic
     """The lanes of words in these segments."""
     rows = db.execute(
         "SELECT term, segment, lane FROM json_each(?) AS word CROSS JOIN json_each(?) AS one"
-        " CROSS JOIN lanes ON segment = one.value AND term = word.value",
+        " CROSS JOIN lanes WHERE segment = CAST(one.value AS BIGINT) AND term = word.value",
         (json.dumps(sorted(words), ensure_ascii=False), json.dumps(segments)),
     )
     found: dict[str, dict[int, bytes]] = {word: {} for word in words}
@@ -119,7 +123,9 @@ def differing(db: Connection, words: Iterable[tuple[int, Collection[str]]]) -> l
             stored = db.execute("SELECT term, lane FROM lanes WHERE segment = ? AND term != ?", (segment, _DONE)).fetchall()
             wrong |= {word for word, _ in set(stored) ^ lanes(group).items()}
             checked.add(segment)
-    stray = db.execute("SELECT term FROM lanes WHERE segment NOT IN (SELECT value FROM json_each(?))", (json.dumps(sorted(checked)),))
+    stray = db.execute(
+        "SELECT term FROM lanes WHERE segment NOT IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", (json.dumps(sorted(checked)),)
+    )
     return sorted(wrong | {word or "no word" for (word,) in stray})[:3]
 
 

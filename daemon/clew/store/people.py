@@ -122,7 +122,7 @@ def set_aside(db: Connection, chat: int, address: str) -> None:
 
 def _adopt_chats(db: Connection) -> None:
     """A direct chat belongs to whoever its address is an identity of by the config. Somebody who was let in again has their own again."""
-    base = "CASE WHEN instr(address, '/') THEN substr(address, 1, instr(address, '/') - 1) ELSE address END"
+    base = "CASE WHEN instr(address, '/') > 0 THEN substr(address, 1, instr(address, '/') - 1) ELSE address END"
     may = "(origin IN ('config', 'local') OR coalesce(former, person) = person)"
     whose = f"(SELECT person FROM identities WHERE identity = {base} AND {may})"
     db.execute(f"UPDATE chats SET person = {whose}, former = CASE WHEN {whose} IS NULL THEN former END WHERE direct = 1 AND person IS NULL")

@@ -7,7 +7,7 @@ from clew.store.connection import Connection
 
 _SPAN = "p.session = {0}.session AND {0}.seq > p.from_seq AND {0}.seq <= coalesce(p.until_seq, 9000000000000000000)"
 HIDDEN = (
-    "(m.session NOT IN (SELECT session FROM private_spans) OR m.session IS ? OR m.session IS ?"
+    "(m.session NOT IN (SELECT session FROM private_spans) OR m.session IS NOT DISTINCT FROM ? OR m.session IS NOT DISTINCT FROM ?"
     f" OR NOT EXISTS (SELECT 1 FROM private_spans AS p WHERE {_SPAN.format('m')}))"
 )
 """The condition that a row of `messages AS m` was not said in private, but for those of two threads: the one that asks, and the one that it

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
+from clew.context.sought import Sought
 from clew.messages import searchable
 from clew.store import Compaction, compactions, transcript
 from clew.store.connection import Connection
@@ -84,11 +85,10 @@ def _unfindable(db: Connection, session: str, to_seq: int) -> Iterator[str]:
     ).fetchall()
     for place, *columns in rows:
         row = transcript.message(columns)
-        words = list(dict.fromkeys(transcript.index_text(db, searchable(row.blocks)).split()))[:WORDS]
+        words = list(dict.fromkeys(db.index_text(searchable(row.blocks)).split()))[:WORDS]
         if not words:
             continue
-        asked = " AND ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in words)
-        if not db.execute("SELECT 1 FROM messages_fts WHERE rowid = ? AND messages_fts MATCH ?", (place, f"text : ({asked})")).fetchone():
+        if not db.words("messages").holds(place, Sought(("text",), tuple(words), every=True)):
             lost.append(row.id)
     if lost:
         yield f"not found by search: {_named(lost)}"

@@ -15,12 +15,6 @@ from clew.store.indexing import Indexer
 MESSAGES = 100
 CHARACTERS = 20_000
 """What one transaction indexes: so many messages, or as many as have these characters of blocks. Some 20 ms."""
-_SHAPES = {
-    "messages_fts": "VIRTUAL TABLE {} USING fts5(text, day, speaker, content='', tokenize='porter unicode61 remove_diacritics 2')",
-    "document_frequency": "TABLE {} (term TEXT PRIMARY KEY, messages INTEGER NOT NULL) STRICT, WITHOUT ROWID",
-    "places": "TABLE {} (place INTEGER PRIMARY KEY, message INTEGER NOT NULL UNIQUE REFERENCES messages (number)) STRICT",
-}
-"""The tables of the index, as the migrations leave them: they are made anew, for what is there may be damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +29,9 @@ def begin(db: Connection, index: Indexer) -> Rebuilding:
     """Begin a rebuild, unless one is going on."""
     if _state(db, index) is None:
         drop(db)
-        for name, shape in _SHAPES.items():
-            db.execute(f"CREATE {shape.format(transcript.BESIDE + name)}")
+        for name, statements in db.shapes.items():  # they are made anew, for what is there may be damaged
+            for statement in statements:
+                db.execute(statement.format(transcript.BESIDE + name))
         _save(db, index, 0)
     return progress(db) or Rebuilding(0, 0)
 
@@ -60,7 +55,7 @@ def step(db: Connection, index: Indexer) -> Rebuilding | None:
     if more is not None:
         _save(db, index, more)
         return Rebuilding(more, _newest(db))
-    for name in _SHAPES:
+    for name in db.shapes:
         db.execute(f"DROP TABLE {name}")
         db.execute(f"ALTER TABLE {transcript.BESIDE}{name} RENAME TO {name}")
     db.execute("DELETE FROM lanes")  # by places that were given anew
@@ -72,7 +67,7 @@ def step(db: Connection, index: Indexer) -> Rebuilding | None:
 def drop(db: Connection) -> None:
     """Give up what was built, if anything was."""
     db.execute("DELETE FROM meta WHERE key = ?", (transcript.REBUILDING,))
-    for name in _SHAPES:
+    for name in db.shapes:
         db.execute(f"DROP TABLE IF EXISTS {transcript.BESIDE}{name}")
 
 
@@ -85,7 +80,9 @@ def _state(db: Connection, index: Indexer) -> int | None:
 
 def _save(db: Connection, index: Indexer, done: int) -> None:
     state = json.dumps({"version": index.version(db), "done": done})
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (transcript.REBUILDING, state))
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (transcript.REBUILDING, state)
+    )
 
 
 def _newest(db: Connection) -> int:

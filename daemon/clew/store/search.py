@@ -1,4 +1,4 @@
-"""Search: who may see a text is a term of the MATCH and a condition of the SQL that finds it."""
+"""Search: who may see a text is part of what the index is asked, and a condition of the SQL that reads it."""
 
 import json
 import re
@@ -13,11 +13,12 @@ from typing import Any
 from clew.context.query import Query
 from clew.context.ranking import Candidate, Line, Matcher, Ranked, Scored, rank
 from clew.context.regions import Hits, regions
+from clew.context.sought import Sought
 from clew.context.text import SPOKEN_BY, stem
 from clew.messages import blocks_from_json, readable_blocks, searchable
 from clew.store import Ask, Found, Scope, lanes, private
 from clew.store.connection import Connection
-from clew.store.places import CHAT_BITS, first_place, last_place
+from clew.store.places import first_place, last_place
 
 _NOTHING_IN_VIEW = 2**62
 """A place behind every row."""
@@ -30,12 +31,15 @@ IN_VIEW = 200
 """The newest messages of a window that are kept from crowding out what is sought."""
 SEGMENTS = 1_000
 """The newest segments whose lanes are looked at: eight million messages."""
+DAY = 86_400
+"""Seconds."""
 _EVER = 9e18
 """Seconds: what stands for infinity, which JSON has not."""
 
 _POSITION = re.compile(r"#[0-9]{1,9}\Z")
 _IN_SPAN = (
-    "EXISTS (WITH span(chat, since, until) AS MATERIALIZED (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
+    "EXISTS (WITH span(chat, since, until) AS MATERIALIZED (SELECT CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS DOUBLE PRECISION),"
+    " CAST(value ->> 2 AS DOUBLE PRECISION) FROM json_each(?))"
     " SELECT 1 FROM span WHERE span.chat = m.chat AND m.at BETWEEN since AND until)"
 )
 """The condition that a row of `messages AS m` was written in one of the spans (chat, since, until) of a JSON list. Materialized, so that
@@ -115,7 +119,7 @@ def _hits(db: Connection, scope: Scope, query: Query, counts: Mapping[str, int])
     unsought: set[int] = set()
     left = LOOKUPS
     for number in sorted(range(len(query.terms)), key=lambda number: (-query.weights[number], query.terms[number])):
-        found[number] = _places(db, scope, lanes.uncovered(held[number], runs), query.expression(number), left) if left else []
+        found[number] = _places(db, scope, lanes.uncovered(held[number], runs), query.sought(number), left) if left else []
         left -= len(found[number])
         if not left:
             unsought.add(number)
@@ -123,7 +127,7 @@ def _hits(db: Connection, scope: Scope, query: Query, counts: Mapping[str, int])
         _places(db, scope, lanes.uncovered(held[len(query.terms) + number], runs), query.spoken_by(number), LOOKUPS)
         for number in range(len(query.speakers))
     )
-    days = tuple(_places(db, scope, runs, days.expression, LOOKUPS) for days in query.days)
+    days = tuple(_places(db, scope, runs, days.sought, LOOKUPS) for days in query.days)
     return Hits(tuple(found[number] for number in range(len(query.terms))), days, held, speakers), frozenset(unsought)
 
 
@@ -166,23 +170,9 @@ def _ranges(scope: Scope) -> list[tuple[int, int]]:
     return runs[::-1]
 
 
-def _places(db: Connection, scope: Scope, ranges: Sequence[tuple[int, int]], expression: str, most: int) -> list[int]:
-    """Where the index has what an expression asks for in the chats of a scope, the newest places if they are too many."""
-    condition, values = "", []
-    if scope.chats is not None:
-        condition = f" AND rowid >> {CHAT_BITS} IN (SELECT value FROM json_each(?))"
-        values = [json.dumps(sorted({chat for chat, _, _ in scope.chats}))]
-    found: list[int] = []
-    for first, last in ranges:
-        if len(found) >= most:
-            break
-        places = db.execute(
-            "SELECT json_group_array(rowid) FROM (SELECT rowid FROM messages_fts WHERE messages_fts MATCH ?"
-            f" AND rowid BETWEEN ? AND ?{condition} ORDER BY rowid DESC LIMIT ?)",
-            (expression, first, last, *values, most - len(found)),
-        ).fetchone()[0]
-        found += json.loads(places)
-    return found
+def _places(db: Connection, scope: Scope, ranges: Sequence[tuple[int, int]], sought: Sought, most: int) -> list[int]:
+    """Where the index has what is sought in the chats of a scope, the newest places if they are too many."""
+    return db.words("messages").newest(sought, ranges, None if scope.chats is None else {chat for chat, _, _ in scope.chats}, most)
 
 
 def _in_view(db: Connection, scope: Scope) -> list[int]:
@@ -208,20 +198,21 @@ def _in_base(scope: Scope) -> tuple[str | None, int, int]:
 def _lines(db: Connection, scope: Scope, runs: Sequence[tuple[int, int]]) -> list[Line]:
     allowed, values = _allowed(scope)
     rows = db.execute(
-        f"SELECT place, m.number, m.session, {_SPEAKER}, m.at, m.seq, length(m.blocks), substr(m.blocks, -4, 1) IN ('?', '？'),"
-        " CAST(m.at / 86400 AS INTEGER)"
-        " FROM json_each(?) AS run CROSS JOIN places ON place BETWEEN run.value ->> 0 AND run.value ->> 1"
-        f" CROSS JOIN messages AS m ON m.number = message WHERE {allowed}",
+        f"SELECT place, m.number, m.session, {_SPEAKER}, m.at, m.seq, length(m.blocks),"
+        " substr(m.blocks, length(m.blocks) - 3, 1) IN ('?', '？')"
+        " FROM json_each(?) AS run CROSS JOIN places CROSS JOIN messages AS m"
+        " WHERE place BETWEEN CAST(run.value ->> 0 AS BIGINT) AND CAST(run.value ->> 1 AS BIGINT)"
+        f" AND m.number = message AND {allowed}",
         (json.dumps(runs), *values),
     )
-    return [Line._make(row) for row in rows]
+    return sorted(Line._make((*row, int(row[4] / DAY))) for row in rows)
 
 
 def _texts(db: Connection, ranked: Sequence[Ranked]) -> dict[int, tuple[str, str, str, str]]:
     """Of each line its message's id, address, role and text, by row."""
     rows = db.execute(
-        "SELECT m.number, m.id, c.address, m.role, m.blocks FROM json_each(?) AS wanted CROSS JOIN messages AS m ON m.number = wanted.value"
-        " JOIN chats AS c ON c.id = m.chat",
+        "SELECT m.number, m.id, c.address, m.role, m.blocks FROM json_each(?) AS wanted CROSS JOIN messages AS m CROSS JOIN chats AS c"
+        " WHERE m.number = CAST(wanted.value AS BIGINT) AND c.id = m.chat",
         (json.dumps([each.line.number for each in ranked]),),
     )
     return {number: (identifier, address, role, _text(blocks)) for number, identifier, address, role, blocks in rows}
@@ -253,7 +244,9 @@ def _allowed(scope: Scope) -> tuple[str, list[Any]]:
         conditions.append("NOT (m.session = ? AND m.seq > ? AND m.seq <= ?)")
         values += _in_base(scope)
     if scope.chats is not None:
-        conditions.append("(m.session IS ? OR NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = m.session AND run))")
+        conditions.append(
+            "(m.session IS NOT DISTINCT FROM ? OR NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = m.session AND run = 1))"
+        )
         values.append(scope.session)
         conditions.append(_IN_SPAN)
         values.append(json.dumps([(chat, max(since, -_EVER), min(until, _EVER)) for chat, since, until in scope.chats]))

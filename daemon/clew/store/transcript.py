@@ -13,7 +13,9 @@ from clew.context.text import SPOKEN_BY, tokens
 from clew.messages import Message, Role, blocks_from_json, blocks_to_json, readable_blocks, searchable
 from clew.store import NewMessage, Seen, lanes
 from clew.store.connection import Connection
+from clew.store.damage import readable
 from clew.store.places import CHAT_BITS, first_place, last_place
+from clew.store.words import Comparison, WordIndex
 
 BESIDE = "new_"
 """What the names of the index's tables begin with while it is built anew beside itself, see `rebuilding`."""
@@ -23,11 +25,10 @@ GONE = "rows_gone"
 """The row of `meta` that counts how often rows of the transcript were deleted or emptied."""
 LONGEST_NAME = 100
 """Characters of a speaker's name that are indexed."""
-_FOLLOWED = (
-    "UPDATE meta SET value = json_set(value, '$.done', min(value ->> '$.done', (SELECT coalesce(max(number), 0) FROM messages)))"
-    " WHERE key = 'vectors' AND json_valid(value)"
-)
-"""After messages were deleted: a number that is free again will be another message's, which lacks its vector, see `vectors`."""
+FOLLOWED = ("vectors", REBUILDING)
+"""Rows of `meta` that say up to which message something was done."""
+EVERY = 9_000_000_000
+"""More rows than a session has."""
 COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
 REMEMBERED, REMEMBERED_CHARS = 2048, 2_000
 """So many rows, of so many characters at most, are not read anew: a session's window is the same from turn to turn but for its end."""
@@ -90,21 +91,25 @@ def _index(db: Connection, number: int, chat: int, found: Message, into: str = "
     sql = f"INSERT INTO {into}places (place, message) VALUES (coalesce(({newest}), ?) + 1, ?)"
     place = db.insert(sql, (first, last, first, number), "place")
     columns = _columns(db, found)
-    db.execute(f"INSERT INTO {into}messages_fts (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place, *columns))
+    _words_of(db, into).put(place, columns)
     _count(db, columns, 1, into)
+
+
+def _words_of(db: Connection, into: str) -> WordIndex:
+    return db.words("new_messages" if into else "messages")
 
 
 def _unindex(db: Connection, number: int, found: Message, into: str = "") -> None:
     place = db.execute(f"DELETE FROM {into}places WHERE message = ? RETURNING place", (number,)).fetchone()[0]
-    columns, name = _columns(db, found), f"{into}messages_fts"
-    db.execute(f"INSERT INTO {name} ({name}, rowid, text, day, speaker) VALUES ('delete', ?, ?, ?, ?)", (place, *columns))
+    columns = _columns(db, found)
+    _words_of(db, into).remove(place, columns)
     _count(db, columns, -1, into)
 
 
 def _columns(db: Connection, found: Message) -> tuple[str, str, str]:
     """What the index holds of a message: its text, its day, its speaker."""
     speaker = (found.sender_name or found.sender)[:LONGEST_NAME]
-    return index_text(db, searchable(found.blocks)), day_words(found.at), index_text(db, speaker) if speaker else ""
+    return db.index_text(searchable(found.blocks)), day_words(found.at), db.index_text(speaker) if speaker else ""
 
 
 def _words(columns: tuple[str, str, str]) -> set[str]:
@@ -117,8 +122,8 @@ def _count(db: Connection, columns: tuple[str, str, str], step: int, into: str) 
     if not (words := _words(columns)):
         return
     db.execute(
-        f"INSERT INTO {into}document_frequency (term, messages) SELECT value, ? FROM json_each(?) WHERE true"
-        " ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages",
+        f"INSERT INTO {into}document_frequency AS counted (term, messages) SELECT value, CAST(? AS BIGINT) FROM json_each(?) WHERE true"
+        " ON CONFLICT (term) DO UPDATE SET messages = counted.messages + excluded.messages",
         (step, json.dumps(sorted(words), ensure_ascii=False)),
     )
 
@@ -131,12 +136,7 @@ def day_words(at: float) -> str:
         return ""
 
 
-def index_text(db: Connection, text: str) -> str:
-    """What the index holds of a text; the connection brings the function, see `indexing`."""
-    return str(db.execute("SELECT index_text(?)", (text,)).fetchone()[0])
-
-
-def forget(db: Connection, session: str, newest: int = -1) -> int:
+def forget(db: Connection, session: str, newest: int = EVERY) -> int:
     """Take a session's messages out of the index and delete them: all, or so many of the newest. Returns their number."""
     rows = db.execute(f"SELECT number, {COLUMNS} FROM messages WHERE session = ? ORDER BY seq DESC LIMIT ?", (session, newest)).fetchall()
     built = built_beside(db)
@@ -148,16 +148,26 @@ def forget(db: Connection, session: str, newest: int = -1) -> int:
             _unindex(db, number, found, into)
     for into in ("", BESIDE) if built else ("",):
         db.execute(f"DELETE FROM {into}document_frequency WHERE messages <= 0")
-    db.execute("DELETE FROM messages WHERE number IN (SELECT value FROM json_each(?))", (numbers,))
-    if built:  # a number that is free again will be another message's
-        db.execute(
-            "UPDATE meta SET value = json_set(value, '$.done', min(?, (SELECT coalesce(max(number), 0) FROM messages))) WHERE key = ?",
-            (built, REBUILDING),
-        )
-    db.execute(_FOLLOWED)
+    db.execute("DELETE FROM messages WHERE number IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", (numbers,))
+    _follow(db)
     if rows:
         _note_gone(db)
     return len(rows)
+
+
+def _follow(db: Connection) -> None:
+    """After messages were deleted: a number that is free again will be another message's, for which nothing was done yet."""
+    newest = db.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()[0]
+    for key in FOLLOWED:
+        state = _state(db, key)
+        if state.get("done", 0) > newest:
+            db.execute("UPDATE meta SET value = ? WHERE key = ?", (json.dumps(state | {"done": newest}), key))
+
+
+def _state(db: Connection, key: str) -> dict[str, Any]:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    state: dict[str, Any] = readable(row[0], {}) if row else {}
+    return state
 
 
 def rows_gone(db: Connection) -> int:
@@ -178,8 +188,9 @@ def blank(db: Connection, ids: Iterable[str], *, nameless: bool = False) -> int:
     """Take the words of messages that were forgotten out of their rows and of the index, for good. nameless: who said them too. Returns
     how many there were."""
     rows = db.execute(
-        f"SELECT number, {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND (blocks != '[]' OR (? AND sender != ''))",
-        (json.dumps(tuple(ids)), nameless),
+        f"SELECT number, {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?))"
+        " AND (blocks != '[]' OR (CAST(? AS BIGINT) = 1 AND sender != ''))",
+        (json.dumps(tuple(ids)), int(nameless)),
     ).fetchall()
     built = built_beside(db)
     lanes.forget_rows(db, json.dumps([number for number, *_ in rows]))
@@ -201,17 +212,16 @@ def blank(db: Connection, ids: Iterable[str], *, nameless: bool = False) -> int:
 def _reindex(db: Connection, number: int, before: Message, after: Message, into: str) -> None:
     """Let a message have other words in the index, in the same place."""
     place = db.execute(f"SELECT place FROM {into}places WHERE message = ?", (number,)).fetchone()[0]
-    name, old, new = f"{into}messages_fts", _columns(db, before), _columns(db, after)
-    db.execute(f"INSERT INTO {name} ({name}, rowid, text, day, speaker) VALUES ('delete', ?, ?, ?, ?)", (place, *old))
-    db.execute(f"INSERT INTO {name} (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place, *new))
+    words, old, new = _words_of(db, into), _columns(db, before), _columns(db, after)
+    words.remove(place, old)
+    words.put(place, new)
     _count(db, old, -1, into)
     _count(db, new, 1, into)
 
 
 def built_beside(db: Connection) -> int:
     """Up to which message the index was built anew beside the one that answers, 0 where it is not."""
-    row = db.execute("SELECT value ->> '$.done' FROM meta WHERE key = ? AND json_valid(value)", (REBUILDING,)).fetchone()
-    return int(row[0] or 0) if row else 0
+    return int(_state(db, REBUILDING).get("done", 0))
 
 
 def index_some(db: Connection, after: int, messages: int, characters: int, into: str) -> int | None:
@@ -230,7 +240,7 @@ def index_some(db: Connection, after: int, messages: int, characters: int, into:
 
 def rebuild(db: Connection) -> int:
     """Build the index anew from the transcript. Returns the number of messages."""
-    db.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
+    db.words("messages").clear()
     db.execute("DELETE FROM document_frequency")
     db.execute("DELETE FROM places")
     db.execute("DELETE FROM lanes")
@@ -242,11 +252,11 @@ def rebuild(db: Connection) -> int:
     return rows
 
 
-def index_into(db: Connection, table: str) -> Iterator[tuple[int, set[str]]]:
-    """Index the whole transcript into another table of the same shape, as far as it has places. Gives the words at each place."""
+def index_into(db: Connection, index: Comparison) -> Iterator[tuple[int, set[str]]]:
+    """Index the whole transcript beside the index, as far as it has places. Gives the words at each place."""
     for place, _, found in _placed(db, 0, 2**63 - 1):
         columns = _columns(db, found)
-        db.execute(f"INSERT INTO {table} (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place, *columns))
+        index.add(place, columns)
         yield place, _words(columns)
 
 
@@ -258,7 +268,7 @@ def words_at(db: Connection, first: int, last: int) -> list[tuple[int, int, str,
 def _placed(db: Connection, first: int, last: int) -> Iterator[tuple[int, int, Message]]:
     columns = ", ".join(f"m.{column}" for column in COLUMNS.split(", "))
     rows = db.execute(
-        f"SELECT place, number, {columns} FROM places CROSS JOIN messages AS m ON m.number = message WHERE place BETWEEN ? AND ?"
+        f"SELECT place, number, {columns} FROM places CROSS JOIN messages AS m WHERE m.number = message AND place BETWEEN ? AND ?"
         " ORDER BY place",
         (first, last),
     )
@@ -269,7 +279,7 @@ def misplaced(db: Connection) -> list[str]:
     """Ids of messages that have no place in the index, or none in their own chat in the order of their rows; at most a few."""
     rows = db.execute(
         f"SELECT id FROM (SELECT m.id, m.chat, p.place, m.number, max(m.number) OVER (PARTITION BY m.chat ORDER BY p.place) AS newest"
-        f" FROM messages AS m LEFT JOIN places AS p ON p.message = m.number)"
+        f" FROM messages AS m LEFT JOIN places AS p ON p.message = m.number) AS ordered"
         f" WHERE place IS NULL OR place >> {CHAT_BITS} != chat OR newest != number LIMIT 3"
     )
     return [identifier for (identifier,) in rows]
@@ -297,7 +307,7 @@ def behind(db: Connection, session: str, after: int, seen: Seen, taken_back: int
 def taken_back(db: Connection, session: str) -> tuple[int, bool]:
     """(how many messages of a session were taken back and do not stand in its prompt any more, whether one that was still does)."""
     gone, shown = db.execute(
-        "SELECT coalesce(sum(shown = 0), 0), coalesce(max(shown), 0) FROM retractions WHERE session = ?", (session,)
+        "SELECT count(*) - coalesce(sum(shown), 0), coalesce(max(shown), 0) FROM retractions WHERE session = ?", (session,)
     ).fetchone()
     return gone, bool(shown)
 

@@ -23,6 +23,7 @@ STATE = "vectors"
 it true."""
 NEAR = 40
 """Messages on each side of one whose speakers' names are known to it."""
+_LISTED = "(SELECT value FROM json_each(?))"
 _STANDS = "id NOT IN (SELECT message FROM retractions)"
 """What was taken back goes to no model."""
 
@@ -90,7 +91,8 @@ def prepare(db: Connection) -> bool:
 def waiting(db: Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
     """The next messages, in the order of their rows, that lack a vector of a model; at most so many."""
     rows = db.execute(
-        f"SELECT number, id, iif({_STANDS}, blocks, '[]'), session, seq FROM messages WHERE number > ? ORDER BY number LIMIT ?",
+        f"SELECT number, id, CASE WHEN {_STANDS} THEN blocks ELSE '[]' END, session, seq FROM messages WHERE number > ?"
+        " ORDER BY number LIMIT ?",
         (_done(db, version), limit),
     )
     return tuple(
@@ -121,9 +123,12 @@ def add(db: Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]
         db.execute("DELETE FROM vectors")
         _save(db, _State(version))
         return False
+    ids = json.dumps([each.id for each, _ in vectors])
+    taken_back = {message for (message,) in db.execute(f"SELECT message FROM retractions WHERE message IN {_LISTED}", (ids,))}
     db.executemany(
-        f"INSERT OR REPLACE INTO vectors (message, vector) SELECT number, iif({_STANDS}, ?, x'') FROM messages WHERE number = ? AND id = ?",
-        [(vector, each.number, each.id) for each, vector in vectors],
+        "INSERT INTO vectors (message, vector) SELECT number, ? FROM messages WHERE number = ? AND id = ?"
+        " ON CONFLICT (message) DO UPDATE SET vector = excluded.vector",
+        [(b"" if each.id in taken_back else vector, each.number, each.id) for each, vector in vectors],
     )
     done = max((each.number for each, _ in vectors), default=state.done)
     _save(db, _State(version, max(lengths, default=0), min(done, _newest(db))))
@@ -157,8 +162,8 @@ def _by_extension(db: Connection, vector: bytes, ids: Sequence[str], pairs: Sequ
 
 def _by_python(db: Connection, vector: bytes, ids: Sequence[str], pairs: Sequence[Pair]) -> Nearness:
     rows = db.execute(
-        "SELECT m.id, v.vector FROM json_each(?) AS wanted CROSS JOIN messages AS m ON m.id = wanted.value"
-        " CROSS JOIN vectors AS v ON v.message = m.number WHERE length(v.vector) = ?",
+        "SELECT m.id, v.vector FROM json_each(?) AS wanted CROSS JOIN messages AS m CROSS JOIN vectors AS v"
+        " WHERE m.id = wanted.value AND v.message = m.number AND length(v.vector) = ?",
         (json.dumps(sorted({*ids, *chain.from_iterable(pairs)})), len(vector)),
     ).fetchall()
     places = {identifier: place for place, (identifier, _) in enumerate(rows, start=1)}
@@ -214,4 +219,7 @@ def _state(db: Connection) -> _State:
 
 
 def _save(db: Connection, state: _State) -> None:
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (STATE, json.dumps(asdict(state))))
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (STATE, json.dumps(asdict(state))),
+    )

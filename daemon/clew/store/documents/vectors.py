@@ -24,10 +24,10 @@ class Unembedded:
 def waiting(db: Connection, version: str, limit: int) -> tuple[Unembedded, ...]:
     """The next pieces that lack a vector of a model; at most so many."""
     rows = db.execute(
-        f"SELECT c.id, d.name || ' ' || c.place || '\n' || c.text {_without(db, version)} ORDER BY c.id LIMIT ?",
+        f"SELECT c.id, d.name || ' ' || c.place, c.text {_without(db, version)} ORDER BY c.id LIMIT ?",
         (limit,),
     )
-    return tuple(Unembedded(chunk, text) for chunk, text in rows)
+    return tuple(Unembedded(chunk, f"{cited}\n{text}") for chunk, cited, text in rows)
 
 
 def left(db: Connection, version: str) -> int:
@@ -56,7 +56,7 @@ def nearest(db: Connection, scopes: Collection[int] | None, version: str, vector
     """The pieces of these scopes whose vectors are nearest to `vector`, best first. extension: sqlite-vec is loaded."""
     if _model(db) != version or (scopes is not None and not scopes):
         return []
-    (allowed, values), _ = within(scopes)
+    allowed, values = within(scopes)
     source = (
         "FROM chunk_vectors AS v JOIN chunks AS c ON c.id = v.chunk JOIN documents AS d ON d.number = c.document"
         f" WHERE length(v.vector) = ? AND d.ready = 1 AND {allowed}"

@@ -5,12 +5,16 @@ from collections.abc import Collection, Sequence
 
 from clew.context.naming import name_key, text_key
 from clew.context.notes import Match, ranked
+from clew.context.sought import Sought
 from clew.context.stopwords import stop_words
 from clew.context.text import INDEX_VERSION, UNSPACED_RUN, WORD, index_text, letters, normalise, pairs, stem
 from clew.store.connection import Connection
+from clew.store.words import scope_term
 
 _PLACE: dict[str, int] = {"entities": 0, "observations": 1, "relations": 2}
 MOST_TERMS = 16
+NAME_WEIGHT = 4.0
+"""What a word in a name counts for one in a text."""
 MOST_MATCHES = 500
 """Rows of the index that are looked at for one query, those that fit best."""
 
@@ -32,17 +36,11 @@ def put(db: Connection, kind: str, identifier: int) -> None:
 
 
 def _insert(db: Connection, item: int, scope: int, name: str, text: str) -> None:
-    values = (item, index_text(name), index_text(text), term(scope))
-    db.execute("INSERT INTO notes_fts (rowid, name, text, scope) VALUES (?, ?, ?, ?)", values)
+    db.words("notes").put(item, (index_text(name), index_text(text), scope_term(scope)))
 
 
 def remove(db: Connection, kind: str, identifier: int) -> None:
     db.execute("DELETE FROM notes_fts WHERE rowid = ?", (4 * identifier + _PLACE[kind],))
-
-
-def term(scope: int) -> str:
-    """The indexed term of a scope."""
-    return f"scope{scope}"
 
 
 def is_current(db: Connection) -> bool:
@@ -55,21 +53,23 @@ def is_current(db: Connection) -> bool:
 
 def rebuild(db: Connection) -> None:
     """Build the index anew from the tables."""
-    db.execute("DELETE FROM notes_fts")
+    db.words("notes").clear()
     for row in db.readable(_ALL):
         _insert(db, *row)
     sign(db)
 
 
 def sign(db: Connection) -> None:
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (_VERSION, str(INDEX_VERSION)))
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (_VERSION, str(INDEX_VERSION))
+    )
 
 
 def problems(db: Connection) -> list[str]:
     """What is wrong with notes, in words: the index against the tables, and relations or observations of nothing."""
     texts = db.readable(_ALL)
-    expected = {item: (index_text(name), index_text(text), term(scope)) for item, scope, name, text in texts}
-    lost = db.execute(f"SELECT count(*) FROM ({_ALL})").fetchone()[0] - len(texts)
+    expected = {item: (index_text(name), index_text(text), scope_term(scope)) for item, scope, name, text in texts}
+    lost = db.execute(f"SELECT count(*) FROM ({_ALL}) AS every_one").fetchone()[0] - len(texts)
     stored = {item: tuple(row) for item, *row in db.execute("SELECT rowid, name, text, scope FROM notes_fts")}
     differing = [item for item in expected.keys() | stored.keys() if expected.get(item) != stored.get(item)]
     found = [f"{lost} notes cannot be read; the others are used"] if lost else []
@@ -98,7 +98,8 @@ def search(db: Connection, scopes: Collection[int], query: str, limit: int) -> l
     within = json.dumps(sorted(scopes))
     if not query.strip():
         rows = db.execute(
-            "SELECT id FROM entities WHERE scope IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?", (within, limit)
+            "SELECT id FROM entities WHERE scope IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY id DESC LIMIT ?",
+            (within, limit),
         )
         return [identifier for (identifier,) in rows]
     wanted = terms(query)
@@ -109,13 +110,7 @@ def search(db: Connection, scopes: Collection[int], query: str, limit: int) -> l
 
 
 def _matching(db: Connection, scopes: Collection[int], wanted: Sequence[str]) -> list[int]:
-    allowed = " OR ".join(map(term, sorted(scopes)))
-    asked = " OR ".join(f'"{each}"' for each in wanted)  # words hold letters and digits only
-    rows = db.execute(
-        "SELECT rowid FROM notes_fts WHERE notes_fts MATCH ? ORDER BY bm25(notes_fts, 4.0, 1.0, 0.0) LIMIT ?",
-        (f"(scope : ({allowed})) AND ({{name text}} : ({asked}))", MOST_MATCHES),
-    )
-    return [item for (item,) in rows]
+    return db.words("notes").best(Sought(("name", "text"), tuple(wanted)), scopes, NAME_WEIGHT, MOST_MATCHES)
 
 
 def _matches(db: Connection, within: str, items: Sequence[int]) -> list[Match]:
@@ -126,7 +121,8 @@ def _matches(db: Connection, within: str, items: Sequence[int]) -> list[Match]:
         " LEFT JOIN observations AS o ON f.rowid % 4 = 1 AND o.id = f.rowid / 4"
         " LEFT JOIN relations AS r ON f.rowid % 4 = 2 AND r.id = f.rowid / 4"
         " JOIN entities AS owner ON owner.id = coalesce(e.id, o.entity, r.entity)"
-        " WHERE f.rowid IN (SELECT value FROM json_each(?)) AND owner.scope IN (SELECT value FROM json_each(?))",
+        " WHERE f.rowid IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
+        " AND owner.scope IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
         (json.dumps(items), within),
     )
     return [
@@ -139,7 +135,8 @@ def _containing(db: Connection, within: str, query: str, limit: int) -> list[int
     """Entities in whose name or observations the query stands as it is, inside of a word too."""
     rows = db.execute(
         "SELECT DISTINCT e.id FROM entities AS e LEFT JOIN observations AS o ON o.entity = e.id"
-        " WHERE e.scope IN (SELECT value FROM json_each(?)) AND (instr(e.key, ?) OR instr(o.key, ?)) ORDER BY e.id DESC LIMIT ?",
+        " WHERE e.scope IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
+        " AND (instr(e.key, ?) > 0 OR instr(o.key, ?) > 0) ORDER BY e.id DESC LIMIT ?",
         (within, name_key(query), text_key(query), limit),
     )
     return [identifier for (identifier,) in rows]

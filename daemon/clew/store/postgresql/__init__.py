@@ -17,7 +17,7 @@ class PostgresStore(SqlStore):
         """Connect and migrate. beside: a path in the folder that keeps the messages' files, which all daemons of a database share. `known`:
         secrets of this installation, kept out of index and notes. Raises StoreError with what to do."""
         index = Indexer(known)
-        store = cls(beside, await PostgresDatabase.open(url, read_only=read_only), index, known)
+        store = cls(beside, await PostgresDatabase.open(url, index, read_only=read_only), index, known)
         try:
             await store.prepare(read_only)
         except BaseException:

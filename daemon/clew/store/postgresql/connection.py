@@ -2,14 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
 import asyncpg
 
+from clew.context.text import index_text
 from clew.store.connection import Unfit, Values
+from clew.store.postgresql.words import SHAPES, PostgresWords
+from clew.store.words import Name, WordIndex
 
 T = TypeVar("T")
 
@@ -98,10 +101,12 @@ class PostgresConnection:
     """`clew.store.connection.Connection` and `clew.store.grouping.Transactional` on PostgreSQL.
 
     It connects at its first statement, and again at the next one after it was cut; a transaction that was cut fails. url: postgresql://….
+    indexer: makes index texts.
     """
 
-    def __init__(self, url: str, read_only: bool = False) -> None:
+    def __init__(self, url: str, read_only: bool = False, indexer: Callable[[str], str] = index_text) -> None:
         self._url = url
+        self._indexer = indexer
         self._settings = SETTINGS | ({"default_transaction_read_only": "on"} if read_only else {})
         self._loop = asyncio.new_event_loop()
         self._raw: Any = None
@@ -139,6 +144,22 @@ class PostgresConnection:
             "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped", (table,)
         )
         return frozenset(name for (name,) in found)
+
+    def words(self, name: Name, /) -> WordIndex:
+        return PostgresWords(self, name)
+
+    @property
+    def shapes(self) -> Mapping[str, Sequence[str]]:
+        return SHAPES
+
+    def index_text(self, text: str, /) -> str:
+        return self._indexer(text)
+
+    def integrity(self) -> list[str]:
+        return []  # the server sees to its own files
+
+    def is_damage(self, error: Exception, /) -> bool:
+        return isinstance(error, asyncpg.DataCorruptedError | asyncpg.IndexCorruptedError)
 
     # What runs them ---------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from clew.config.database import shown
 from clew.errors import NotFound, StoreError
 from clew.store.connection import Connection
 from clew.store.grouping import GroupedDatabase, Write, outcome
+from clew.store.indexing import Indexer
 from clew.store.postgresql.connection import PostgresConnection, is_outside
 from clew.store.postgresql.wakes import Wakes
 
@@ -33,8 +34,8 @@ Job = Callable[[PostgresConnection], Any]
 class _Worker:
     """A thread with a connection, which runs one job after the other."""
 
-    def __init__(self, url: str, name: str, read_only: bool) -> None:
-        self._connection = PostgresConnection(url, read_only)
+    def __init__(self, url: str, name: str, read_only: bool, index: Indexer) -> None:
+        self._connection = PostgresConnection(url, read_only, index)
         self._jobs: queue.SimpleQueue[tuple[Job, Callable[[Any, BaseException | None], object]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
@@ -85,11 +86,11 @@ class PostgresDatabase(GroupedDatabase):
         self._all = [*readers, writer, aside]
 
     @classmethod
-    async def open(cls, url: str, *, read_only: bool = False) -> "PostgresDatabase":
+    async def open(cls, url: str, index: Indexer, *, read_only: bool = False) -> "PostgresDatabase":
         """Connect, check and migrate. Raises StoreError with what to do where it cannot be used."""
-        writer = _Worker(url, "clew-writer", read_only)
-        readers = [_Worker(url, f"clew-reader-{number}", True) for number in range(READERS)]
-        database = cls(url, writer, readers, _Worker(url, "clew-aside", read_only))
+        writer = _Worker(url, "clew-writer", read_only, index)
+        readers = [_Worker(url, f"clew-reader-{number}", True, index) for number in range(READERS)]
+        database = cls(url, writer, readers, _Worker(url, "clew-aside", read_only, index))
         try:
             await writer.run(lambda db: _prepare(db, url, read_only))
         except BaseException as error:

@@ -1,11 +1,14 @@
 """A connection to an SQLite file."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from clew.context.text import index_text
 from clew.store.connection import Unfit, Values
+from clew.store.sqlite.words import SHAPES, SqliteWords
+from clew.store.words import Name, WordIndex
 
 OUTSIDE = ("locked", "busy", "full", "disk I/O", "readonly", "unable to open")
 """Words of SQLite's errors that come from the machine, not from a statement. They pass."""
@@ -14,7 +17,9 @@ DURABLE, RELAXED = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
 
 
 class SqliteConnection(sqlite3.Connection):
-    """The module's own, with what the verbs ask of it beside, see `clew.store.connection.Connection`."""
+    """The module's own, with what the verbs ask of it beside, see `clew.store.connection.Connection`. indexer: makes index texts."""
+
+    indexer: Callable[[str], str] = staticmethod(index_text)
 
     def insert(self, sql: str, values: Values, number: str) -> int:
         return self.execute(sql, values).lastrowid or 0
@@ -51,6 +56,25 @@ class SqliteConnection(sqlite3.Connection):
 
     def columns(self, table: str) -> frozenset[str]:
         return frozenset(name for _, name, *_ in self.execute(f"PRAGMA table_info({table})"))
+
+    def words(self, name: Name, /) -> WordIndex:
+        return SqliteWords(self, name)
+
+    @property
+    def shapes(self) -> Mapping[str, Sequence[str]]:
+        return SHAPES
+
+    def index_text(self, text: str, /) -> str:
+        return self.indexer(text)
+
+    def integrity(self) -> list[str]:
+        try:
+            return [row[0] for row in self.execute("PRAGMA integrity_check(10)") if row[0] != "ok"]
+        except sqlite3.DatabaseError as error:
+            return [str(error)]
+
+    def is_damage(self, error: Exception, /) -> bool:
+        return isinstance(error, sqlite3.DatabaseError)
 
     def begin(self, *, relaxed: bool, shared: bool) -> None:
         """One process holds the file, so that nothing is shared."""

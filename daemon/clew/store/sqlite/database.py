@@ -163,8 +163,8 @@ async def _connect(path: Path, read_only: bool, index: Indexer, clock: Clock) ->
 def _set_up(db: SqliteConnection, index: Indexer, clock: Clock) -> None:
     db.execute(f"PRAGMA cache_size = {-PAGES_KB}")
     db.execute("PRAGMA mmap_size = 0")  # some builds map files by default: a disk's error would end the process
-    db.create_function("index_text", 1, index, deterministic=True)
     db.create_function("wall_clock", 0, clock)
+    db.indexer = index
 
 
 async def _run(

@@ -11,7 +11,7 @@ BEGIN
 EXCEPTION WHEN data_exception THEN
   RETURN false;
 END $$;
-CREATE FUNCTION instr(whole text, part text) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT strpos(whole, part)::bigint $$;
+CREATE FUNCTION instr(whole text, part text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT strpos(whole, part) $$;
 CREATE OPERATOR ->> (LEFTARG = text, RIGHTARG = integer, FUNCTION = json_item);
 CREATE OPERATOR ->> (LEFTARG = text, RIGHTARG = text, FUNCTION = json_member);
 
@@ -632,12 +632,18 @@ CREATE INDEX export_links_session ON export_links (session);
 CREATE INDEX export_links_person ON export_links (person);
 CREATE INDEX retractions_session ON retractions (session, shown);
 
--- The search index: what FTS5's columns are there are weights here, A, B and C in their order.
+-- The search indexes. A lexeme is a word as clew stems it; see `clew.store.postgresql.words`.
 CREATE TABLE messages_fts (rowid BIGINT PRIMARY KEY, words TSVECTOR NOT NULL);
 CREATE INDEX messages_fts_words ON messages_fts USING gin (words);
-CREATE TABLE notes_fts (rowid BIGINT PRIMARY KEY, name TEXT COLLATE "C" NOT NULL, text TEXT COLLATE "C" NOT NULL, scope TEXT COLLATE "C" NOT NULL, words TSVECTOR NOT NULL);
+CREATE TABLE notes_fts (
+  rowid BIGINT PRIMARY KEY,
+  words TSVECTOR NOT NULL,
+  name TEXT COLLATE "C" NOT NULL,
+  text TEXT COLLATE "C" NOT NULL,
+  scope TEXT COLLATE "C" NOT NULL
+);
 CREATE INDEX notes_fts_words ON notes_fts USING gin (words);
-CREATE TABLE chunks_fts (rowid BIGINT PRIMARY KEY, name TEXT COLLATE "C" NOT NULL, text TEXT COLLATE "C" NOT NULL, scope TEXT COLLATE "C" NOT NULL, words TSVECTOR NOT NULL);
+CREATE TABLE chunks_fts (rowid BIGINT PRIMARY KEY, words TSVECTOR NOT NULL);
 CREATE INDEX chunks_fts_words ON chunks_fts USING gin (words);
 
 CREATE FUNCTION job_runs_move() RETURNS trigger LANGUAGE plpgsql AS $$
