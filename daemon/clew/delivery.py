@@ -143,7 +143,8 @@ class Delivering:
             self._room.release()
 
     async def _send(self, delivery: Delivery) -> None:
-        logger = log.bind(transport=self._name, address=str(delivery.address), id=delivery.id, session=delivery.session, turn=delivery.turn)
+        about = {"transport": self._name, "address": str(delivery.address), "id": delivery.id}
+        about |= {"session": delivery.session, "turn": delivery.turn}
         try:
             delivery = await self._placed(delivery)
             while True:
@@ -158,29 +159,29 @@ class Delivering:
                 await patiently(lambda: self._store.advance(delivery, upto))  # noqa: B023 - it is awaited here
                 delivery = replace(delivery, sent=upto, repeat=False)
             result = Settlement("sent", sent.ref, sent_parts=len(delivery.parts))
-            logger.info("outbox.sent", parts=len(delivery.parts), attempt=delivery.attempt)
+            log.info("outbox.sent", parts=len(delivery.parts), attempt=delivery.attempt, **about)
             self._metrics.messages.labels(self._name, "out").inc(bool(delivery.parts))
         except Retry as again:
             self._pace.rest(delivery.address, again)
             result = self._again(delivery, str(again), again.after)
-            logger.warning("outbox.retry", reason=str(again), attempt=delivery.attempt)
+            log.warning("outbox.retry", reason=str(again), attempt=delivery.attempt, **about)
         except Refused as refused:
             result = Settlement("dead", reason=str(refused), sent_parts=delivery.sent)
-            logger.error("outbox.dead", reason=str(refused))
+            log.error("outbox.dead", reason=str(refused), **about)
         except Unknown as unknown:
             result = await self._resolved(delivery, str(unknown))
-            logger.warning("outbox.unknown", reason=str(unknown), state=result.state)
+            log.warning("outbox.unknown", reason=str(unknown), state=result.state, **about)
         except TimeoutError:
             result = await self._resolved(delivery, f"the transport did not answer within {SEND:.0f} s")
-            logger.warning("outbox.unknown", reason=result.reason, state=result.state)
+            log.warning("outbox.unknown", reason=result.reason, state=result.state, **about)
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             if delivery.attempt < BROKEN:
                 result = self._again(delivery, reason, None)
-                logger.warning("outbox.retry", reason=reason, attempt=delivery.attempt)
+                log.warning("outbox.retry", reason=reason, attempt=delivery.attempt, **about)
             else:
                 result = Settlement("dead", reason=reason, sent_parts=delivery.sent)
-                logger.error("outbox.dead", reason=reason, attempt=delivery.attempt)
+                log.error("outbox.dead", reason=reason, attempt=delivery.attempt, **about)
         await patiently(lambda: self._store.settle(delivery, result, self._time.wall()))
 
     async def _placed(self, delivery: Delivery) -> Delivery:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 import structlog
 
@@ -24,6 +24,7 @@ from clew.transport import Address, Attachment, Inbound, Receipt
 
 log = structlog.get_logger()
 
+T = TypeVar("T", Inbound, Address)
 Unknown = Literal["deny", "pair", "allow"]
 
 OPEN_REQUESTS = 100
@@ -291,25 +292,25 @@ class Door:
     def _tell(self, item: Inbound, receipt: Receipt, verdict: Verdict) -> None:
         if receipt.reason == UNASKED or (receipt.status == "refused" and item.kind != "message"):
             return
-        logger = log.bind(transport=self._transport, address=str(item.address))
+        about = {"transport": self._transport, "address": str(item.address)}
         if receipt.reason in (LOOPS, RESTS):
-            logger.warning("inbox.parked", identity=item.identity, reason=receipt.reason)
+            log.warning("inbox.parked", identity=item.identity, reason=receipt.reason, **about)
         elif receipt.status == "duplicate":
-            logger.info("inbox.duplicate", id=item.external_id)
+            log.info("inbox.duplicate", id=item.external_id, **about)
         elif verdict.links:
-            logger.info("access.paired", identity=item.identity, how="linked", person=verdict.spent.person if verdict.spent else "")
+            log.info("access.paired", identity=item.identity, how="linked", person=verdict.spent.person if verdict.spent else "", **about)
         elif verdict.pair or receipt.reason == STRANGER:
-            logger.warning("access.denied", identity=item.identity, pairing=bool(verdict.pair))
+            log.warning("access.denied", identity=item.identity, pairing=bool(verdict.pair), **about)
         elif receipt.status == "refused":
-            logger.warning("inbox.rejected", reason=receipt.reason)
+            log.warning("inbox.rejected", reason=receipt.reason, **about)
         else:
-            logger.info("inbox.accepted", kind=verdict.kind)
+            log.info("inbox.accepted", kind=verdict.kind, **about)
             self._metrics.messages.labels(self._transport, "in").inc()
         if receipt.status != "stored":
             return
         for given in verdict.given:
             answer = "always" if given.always else "yes" if given.yes else "no"
-            logger.info("approval.answered", answer=answer, how=given.how, turn=given.turn)
+            log.info("approval.answered", answer=answer, how=given.how, turn=given.turn, **about)
         if verdict.stop:
             self._stop(verdict.stop)
 
@@ -317,12 +318,12 @@ class Door:
 def _cleaned(item: Inbound) -> Inbound:
     """Control characters and lone surrogates are taken out at the door, of every word that is stored; times are times."""
     address = item.address
-    return replace(
+    return _with(
         item,
         text=clean(item.text),
         sender=_exact(item.sender),
         sender_name=" ".join(clean(item.sender_name).split())[:200],
-        address=replace(address, chat=_exact(address.chat), thread=address.thread and _exact(address.thread)),
+        address=_with(address, chat=_exact(address.chat), thread=address.thread and _exact(address.thread)),
         client_id=clean(item.client_id),
         external_id=clean(item.external_id),
         edits=clean(item.edits),
@@ -333,6 +334,12 @@ def _cleaned(item: Inbound) -> Inbound:
         attachments=tuple(map(named, item.attachments)),
         context={clean(key): clean(value) for key, value in item.context.items()},
     )
+
+
+def _with(one: T, **values: Any) -> T:
+    """`one` with these values; itself where it has them, as nearly always."""
+    new = {name: value for name, value in values.items() if getattr(one, name) != value}
+    return replace(one, **new) if new else one
 
 
 def _exact(name: str) -> str:

@@ -116,7 +116,7 @@ class ModelCaller:
         summary = marks.request.purpose == "summary"
         tries = SUMMARY_TRIES if summary else TRIES
         for attempt in range(1, tries + 1):
-            breaker = self.breakers.setdefault(provider.name, Breaker(self._time.steady))
+            breaker = self._breaker(provider.name)
             if left := breaker.wait():
                 raise ProviderError("unavailable", f"{provider.name} kept failing and is left alone for {left:.0f} s")
             call = new_id()
@@ -204,6 +204,12 @@ class ModelCaller:
         self._count(provider.name, done.usage)
         return done
 
+    def _breaker(self, provider: str) -> Breaker:
+        if provider not in self.breakers:
+            self.breakers[provider] = Breaker(self._time.steady)
+            self._metrics.breaker_open.labels(provider).set(0)
+        return self.breakers[provider]
+
     def _note(self, provider: Provider, breaker: Breaker, error: ProviderError | None) -> None:
         before = breaker.state
         if error is None:
@@ -212,7 +218,7 @@ class ModelCaller:
             breaker.failed(error.kind)
         if breaker.state != before:
             log.warning("provider.breaker", provider=provider.name, state=breaker.state)
-        self._metrics.breaker_open.labels(provider.name).set(int(breaker.state != "closed"))
+            self._metrics.breaker_open.labels(provider.name).set(int(breaker.state != "closed"))
 
     def _count(self, provider: str, usage: Usage) -> None:
         for kind in ("input", "output", "cache_read", "cache_write"):

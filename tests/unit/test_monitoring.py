@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from prometheus_client import Histogram
+from prometheus_client import Counter, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
 from clew.metrics import Metrics
@@ -33,9 +33,7 @@ def served() -> dict[str, set[str]]:
     found = {"up": set[str]()}
     for each in vars(Metrics()).values():
         if isinstance(each, MetricWrapperBase):
-            ends = (
-                ("_bucket", "_count", "_sum") if isinstance(each, Histogram) else ("_total",) if type(each).__name__ == "Counter" else ("",)
-            )
+            ends = ("_bucket", "_count", "_sum") if isinstance(each, Histogram) else ("_total",) if isinstance(each, Counter) else ("",)
             found |= {f"{each._name}{end}": set(each._labelnames) for end in ends}
     return found
 
@@ -58,7 +56,7 @@ def test_the_page_lists_what_is_served() -> None:
     page = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
     listed = dict(re.findall(r"^\| `(clew_\w+)` \|([^|]*)\|", page, re.MULTILINE))
     kinds = {
-        each._name + ("_total" if type(each).__name__ == "Counter" else ""): each
+        each._name + ("_total" if isinstance(each, Counter) else ""): each
         for each in vars(Metrics()).values()
         if isinstance(each, MetricWrapperBase)
     }

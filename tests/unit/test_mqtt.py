@@ -52,6 +52,17 @@ def test_a_redelivery_is_the_same_message() -> None:  # P42
     assert unnamed(str(first)).id_for(packet(dup=True)) == made
 
 
+def test_the_cursor_is_news_once_and_only_where_it_changed() -> None:  # P42
+    names = unnamed()
+    names.keep(packet(), None)  # it has an id of its own
+    assert names.news() is None
+    stored(names, packet())
+    assert names.news() == str(names)
+    assert names.news() is None
+    names.keep(packet(), None)  # its packet identifier is another message's now
+    assert names.news() == "[]"
+
+
 def test_the_same_text_under_the_same_packet_id_is_a_new_message_without_dup() -> None:
     names = unnamed()
     assert stored(names, packet()) != stored(names, packet())

@@ -134,6 +134,7 @@ class Connection(aiomqtt.Client):
             socket_options=NO_DELAY,
         )
         self._client.manual_ack_set(True)  # aiomqtt has no option for it
+        self._client.on_publish = None  # where one is set, paho makes a reason and properties for every message that left at QoS 0 too
         self._client.disable_logger()  # five lines a message that nobody reads, made before it is known whether they are wanted
         self.session_present = False
         self.told: dict[str, int] = {}
@@ -202,6 +203,7 @@ class Connection(aiomqtt.Client):
             raise Disconnected(str(self._lost), self._lost.code)
         if self._max_packet is not None and len(topic) + len(payload) + 1024 > self._max_packet:
             raise NotAccepted(f"the broker takes packets of at most {self._max_packet} bytes", 149)
+        self._client.on_publish = self._on_publish
         info = self._client.publish(topic, payload, 1, retain, properties)
         if info.rc != MQTT_ERR_SUCCESS:
             raise Disconnected(str(self._lost), self._lost.code)
@@ -211,6 +213,8 @@ class Connection(aiomqtt.Client):
                 code = await answer
         finally:
             self._answers.pop(info.mid, None)
+            if not self._answers:
+                self._client.on_publish = None
         if code.is_failure:
             raise NotAccepted(f"the broker refused a message to {topic}: {code}", code.value)
 

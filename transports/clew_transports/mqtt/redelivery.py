@@ -17,16 +17,18 @@ class Unnamed:
 
     A broker sets DUP when it delivers a message again, so a packet without DUP is new, whatever its packet identifier
     (brokers use those again). With DUP it is the message that was first delivered under that identifier with that
-    content, if that one was stored: `str(self)` is the cursor, stored in one commit with the messages. A broker that
+    content, if that one was stored: `str(self)` is the cursor, stored in one commit with the messages that change it. A broker that
     has lost the session has forgotten its packet identifiers too: `forget`.
     """
 
     new_id: Callable[[], str]
     _ids: dict[int, tuple[str, str]] = field(default_factory=dict)
+    _changed: bool = False
 
     def load(self, cursor: str | None) -> None:
         """Take up what an earlier process stored. A cursor that is none of ours counts as empty."""
         self._ids.clear()
+        self._changed = False
         try:
             for mid, digest, made in json.loads(cursor or "[]")[-KEPT:]:
                 self._ids[int(mid)] = (str(digest), str(made))
@@ -46,11 +48,17 @@ class Unnamed:
 
     def keep(self, packet: Packet, made: str | None) -> None:
         """`packet` is about to be stored, under the id `made` or (None) under one of its own."""
-        self._ids.pop(packet.mid, None)
+        self._changed |= self._ids.pop(packet.mid, None) is not None
         if made and packet.qos:
+            self._changed = True
             self._ids[packet.mid] = (_digest(packet), made)
         while len(self._ids) > KEPT:
             del self._ids[next(iter(self._ids))]
+
+    def news(self) -> str | None:
+        """The cursor, None where it is as it was when it was last asked for."""
+        changed, self._changed = self._changed, False
+        return str(self) if changed else None
 
     def __str__(self) -> str:
         return json.dumps([[mid, digest, made] for mid, (digest, made) in self._ids.items()], separators=(",", ":"))

@@ -193,7 +193,7 @@ class MqttTransport:
     async def _take(self, host: Host, connection: Connection, packets: Sequence[Packet]) -> None:
         """Store, then acknowledge; in order, and the ignored ones too: what is never acknowledged stalls the rest."""
         batch = [inbound for packet in packets if (inbound := self._read(packet))]
-        receipts = await host.accept(batch, str(self._unnamed)) if batch else []
+        receipts = await host.accept(batch, self._unnamed.news()) if batch else []
         for packet in packets:
             connection.acknowledge(packet)
         self._confirm(connection, batch, receipts)

@@ -21,6 +21,8 @@ class SqliteConnection(sqlite3.Connection):
 
     indexer: Callable[[str], str] = staticmethod(index_text)
 
+    _relaxed: bool | None = None  # how it syncs its commits; None: as SQLite does by itself
+
     def insert(self, sql: str, values: Values, number: str) -> int:
         return self.execute(sql, values).lastrowid or 0
 
@@ -78,7 +80,9 @@ class SqliteConnection(sqlite3.Connection):
 
     def begin(self, *, relaxed: bool, shared: bool) -> None:
         """One process holds the file, so that nothing is shared."""
-        self.execute(RELAXED if relaxed else DURABLE)
+        if relaxed != self._relaxed:
+            self.execute(RELAXED if relaxed else DURABLE)
+            self._relaxed = relaxed
         self.execute("BEGIN IMMEDIATE")
 
     def is_busy(self, error: BaseException) -> bool:
