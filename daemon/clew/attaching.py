@@ -6,7 +6,7 @@ begins and every result is stored, so that a process that dies at any moment goe
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 import structlog
@@ -68,9 +68,18 @@ class Means:
 
 
 class Attaching:
-    """Fetches and reads files. transports: by name."""
+    """Fetches and reads files. transports: by name. elsewhere: those whose files another daemon sees to."""
 
-    def __init__(self, store: SqlStore, transports: Mapping[str, Transport], means: Callable[[], Means], time: Time, bills: Bills) -> None:
+    def __init__(
+        self,
+        store: SqlStore,
+        transports: Mapping[str, Transport],
+        means: Callable[[], Means],
+        time: Time,
+        bills: Bills,
+        elsewhere: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
+        self._elsewhere = elsewhere
         self._bills = bills
         self._store = store
         self._files = store.files
@@ -96,7 +105,7 @@ class Attaching:
     async def _start_due(self) -> float:
         """Begin what can be begun. Returns how many seconds may pass until the next look."""
         now = self._time.wall()
-        found, later = await self._files.due(now, AT_A_LOOK, OF_ONE_CHAT)
+        found, later = await self._files.due(now, AT_A_LOOK, OF_ONE_CHAT, self._elsewhere())
         stages = Counter(each.state for _, each in self._tasks.values())
         chats = Counter(each.address for _, each in self._tasks.values())
         for file in found:

@@ -1,13 +1,14 @@
 """The transports of a process: which there are, whether each is connected, and what carries replies to it."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import structlog
 
 from clew.clock import Time
 from clew.delivery import Delivering
+from clew.membership import Membership
 from clew.metrics import Metrics
 from clew.pace import Pace
 from clew.previews import Previews
@@ -31,43 +32,74 @@ class Running:
     since: float
 
 
-class Connections:
-    """Adapters come and go with the config; each that sends has lanes to its chats. owner: of the sends that this process claims."""
+ELSEWHERE = "another daemon runs it, or none"
 
-    def __init__(self, store: SqlStore, time: Time, metrics: Metrics, owner: str) -> None:
+
+class Here(Mapping[str, Transport]):
+    """The transports that this process runs now: nothing is shown, fetched or told by any other."""
+
+    def __init__(self, adapters: Mapping[str, Transport], started: Collection[str], membership: Membership) -> None:
+        self._adapters = adapters
+        self._started = started
+        self._membership = membership
+
+    def __getitem__(self, name: str) -> Transport:
+        if name not in self._started or not self._membership.lives():
+            raise KeyError(name)
+        return self._adapters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._started) if self._membership.lives() else ())
+
+    def __len__(self) -> int:
+        return len(self._started) if self._membership.lives() else 0
+
+
+class Connections:
+    """Adapters come and go with the config; each that sends has lanes to its chats. membership: under whose name sends are claimed."""
+
+    def __init__(self, store: SqlStore, time: Time, metrics: Metrics, membership: Membership) -> None:
         self._store = store
         self._time = time
         self._metrics = metrics
-        self._owner = owner
+        self._membership = membership
         self._adapters: dict[str, Transport] = {}
         self._lines: dict[str, list[asyncio.Task[None]]] = {}
+        self.here = Here(self._adapters, self._lines.keys(), membership)
         self._paces: dict[str, Pace] = {}
         self.running: dict[str, Running] = {}
         self.delivering: dict[str, Delivering] = {}
-        self.previews = Previews(store, self._adapters, self._paces, time)
+        self.previews = Previews(store, self.here, self._paces, time)
 
-    @property
-    def adapters(self) -> Mapping[str, Transport]:
-        """A view that goes on with what is added and removed."""
-        return self._adapters
+    def owned(self) -> list[str]:
+        """Those that one daemon at a time runs."""
+        return [name for name, transport in self._adapters.items() if not transport.capabilities.spread]
+
+    def elsewhere(self) -> frozenset[str]:
+        """Those that this process does not run."""
+        return frozenset(self._adapters.keys() - self._lines.keys())
 
     def add(self, name: str, transport: Transport) -> None:
         self._adapters[name] = transport
         self._metrics.transport_up.labels(name).set(0)
-        self.running[name] = Running(transport, False, "starting", self._time.wall())
+        self.running[name] = Running(transport, False, ELSEWHERE, self._time.wall())
         if not transport.capabilities.instant:
             self._paces[name] = pace = Pace(transport.capabilities.per_second, self._time.steady)
-            self.delivering[name] = Delivering(name, transport, self._store, self._time, self._metrics, self._owner, pace, self.previews)
+            self.delivering[name] = Delivering(
+                name, transport, self._store, self._time, self._metrics, self._membership, pace, self.previews
+            )
 
     async def remove(self, name: str) -> None:
         """Let a transport go, once what waits for it was sent."""
-        await self.stop(name)
+        if name in self._lines:
+            await self.stop(name)
         del self._adapters[name], self.running[name]
         self.delivering.pop(name, None)
         self._metrics.transport_up.remove(name)
 
     def start(self, name: str, receive: Run, tasks: Tasks, down: Callable[[str], None]) -> None:
         """Let a transport receive and send. down: told why, each time that it failed at receiving."""
+        self.running[name].detail = "starting"
         self._lines[name] = [tasks.start(f"transport.{name}", receive, down)]
         if name in self.delivering:
             self._lines[name].append(tasks.start(f"delivery.{name}", self.delivering[name].run))
@@ -79,6 +111,15 @@ class Connections:
         if name in self.delivering:
             await self.delivering[name].drain(FLUSH)
         await cancelled([receiving])
+
+    async def drop(self, name: str) -> None:
+        """Let a transport neither send nor receive from now on; another daemon may run it."""
+        await cancelled(self._lines.pop(name, []))
+        self.report(name, False, ELSEWHERE)
+
+    async def abandon(self) -> None:
+        """Leave what is on its way as it is, whatever it is sent by."""
+        await asyncio.gather(*(each.abandon() for each in self.delivering.values()))
 
     async def close(self) -> None:
         await self.previews.close()
@@ -114,4 +155,4 @@ class Connections:
 
     def down(self) -> list[str]:
         """Why some of them are not connected, in words."""
-        return [f"{name}: {each.detail or 'not connected'}" for name, each in self.running.items() if not each.up]
+        return [f"{name}: {each.detail or 'not connected'}" for name, each in self.running.items() if name in self._lines and not each.up]

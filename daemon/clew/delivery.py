@@ -7,13 +7,14 @@ from dataclasses import replace
 import structlog
 
 from clew.clock import Time
+from clew.membership import Membership
 from clew.metrics import Metrics
 from clew.pace import LONGEST, Pace
 from clew.previews import Previews
 from clew.providers import backoff
-from clew.store import Settlement
+from clew.store import LeaseLost, Settlement
 from clew.store.sql import SqlStore
-from clew.supervise import STORE_WAIT, patiently, unless_lasting
+from clew.supervise import STORE_WAIT, cancelled, patiently, unless_lasting
 from clew.transport import Delivery, Gone, Preview, Refused, Retry, Sent, Transport, Unknown
 
 log = structlog.get_logger()
@@ -47,7 +48,7 @@ class Delivering:
         store: SqlStore,
         time: Time,
         metrics: Metrics,
-        owner: str,
+        membership: Membership,
         pace: Pace,
         previews: Previews,
     ) -> None:
@@ -58,7 +59,7 @@ class Delivering:
         self._store = store
         self._time = time
         self._metrics = metrics
-        self._owner = owner
+        self._membership = membership
         self._tasks: dict[asyncio.Task[None], asyncio.TimerHandle | None] = {}  # None: it hangs, and has no place any more
         self._claiming: Claiming | None = None
         self._room = asyncio.Semaphore(SIDE_BY_SIDE)
@@ -99,15 +100,19 @@ class Delivering:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def abandon(self) -> None:
+        """Leave what is on its way as it is: whoever takes it over goes on with it, as after a crash."""
+        await cancelled(list(self._tasks))
+
     def _pause(self) -> float:
         due = LOOK if self._next is None else self._next - self._time.wall()
         return min(max(self._pace.rests or due, 0.05), LOOK)
 
     async def _start_all(self) -> None:
-        while self._up and not self._pace.rests:
+        while self._up and not self._pace.rests and self._membership.lives():
             await self._room.acquire()
             now = self._time.wall()
-            self._claiming = claiming = self._store.claim_delivery(self._owner, self._name, now)
+            self._claiming = claiming = self._store.claim_delivery(self._membership.owner, self._name, now)
             claiming.add_done_callback(self._begin)  # what was claimed is sent, even if whoever waits here is cancelled
             delivery, due = await asyncio.shield(claiming)
             if delivery is None or due is None or due > now:
@@ -120,7 +125,7 @@ class Delivering:
             self._next = self._time.wall() + STORE_WAIT
             return
         delivery, self._next = claiming.result()
-        if delivery is None:
+        if delivery is None or delivery.claimed_by != self._membership.owner:
             self._room.release()
             return
         task = asyncio.create_task(self._send(delivery), name=f"send.{delivery.id}")
@@ -161,6 +166,9 @@ class Delivering:
             result = Settlement("sent", sent.ref, sent_parts=len(delivery.parts))
             log.info("outbox.sent", parts=len(delivery.parts), attempt=delivery.attempt, **about)
             self._metrics.messages.labels(self._name, "out").inc(bool(delivery.parts))
+        except LeaseLost:
+            logger.warning("outbox.lost")
+            return
         except Retry as again:
             self._pace.rest(delivery.address, again)
             result = self._again(delivery, str(again), again.after)
@@ -220,7 +228,17 @@ class Delivering:
             return Sent()
         await self._pace.turn()
         async with asyncio.timeout(SEND):
-            return (await self._found(delivery) if delivery.repeat else None) or await self._transport.send(delivery)
+            found = await self._found(delivery) if delivery.repeat else None
+            if found is None:
+                await self._fenced(delivery)
+                found = await self._transport.send(delivery)
+            return found
+
+    async def _fenced(self, delivery: Delivery) -> None:
+        """Raises LeaseLost where somebody else may have the delivery by now. What comes between this and the platform is a crash's to mend:
+        whoever took it over knows that it may have been sent."""
+        if not await self._store.may_send(delivery) or not self._membership.lives():
+            raise LeaseLost(delivery.id)
 
     def _again(self, delivery: Delivery, reason: str, after: float | None) -> Settlement:
         """Not before a stated wait is over; without one, later each time."""

@@ -13,18 +13,19 @@ from clew.bus import LiveEvent, Replied
 from clew.clock import Time
 from clew.commands.command import Rooms
 from clew.errors import NotFound, StoreError, UsageError
+from clew.membership import Membership
 from clew.running import Runs
 from clew.stopping import Stop, Stopped
 from clew.store import Claim, LeaseLost, Outcome, Room
 from clew.store.sql import SqlStore
-from clew.supervise import STORE_WAIT, patiently, unless_lasting
+from clew.supervise import STORE_WAIT, cancelled, patiently, unless_lasting
 from clew.transport import Address
 
 log = structlog.get_logger()
 
 LEASE = 100 * 365 * 24 * 3600.0
-"""Seconds. One process holds the file, so a lease ends by a restart, which voids all; it has to outlast any turn and any jump of
-the wall clock (a machine without a battery wakes in 1970)."""
+"""Seconds. A turn is its daemon's as long as that one lives: see `store.leases`. This has to outlast any turn and any jump of the wall
+clock (a machine without a battery wakes in 1970)."""
 LOOK = 5.0
 """Seconds between looks at the inbox when nothing was reported."""
 RISKY_WAITS = 3.0
@@ -61,13 +62,15 @@ class Work:
 class Dispatcher:
     """Claims turns and runs them. stops: set for a turn that somebody stops; it has those that run."""
 
-    def __init__(self, store: SqlStore, work: Work, plan: Plan, show: Show, time: Time, owner: str, stops: dict[str, Stop]) -> None:
+    def __init__(
+        self, store: SqlStore, work: Work, plan: Plan, show: Show, time: Time, membership: Membership, stops: dict[str, Stop]
+    ) -> None:
         self._store = store
         self._work = work
         self._plan = plan
         self._show = show
         self._time = time
-        self._owner = owner
+        self._membership = membership
         self._stops = stops
         self._tasks: dict[asyncio.Task[None], Claim] = {}
         self._failure: BaseException | None = None
@@ -94,6 +97,21 @@ class Dispatcher:
             if turn in self._stops:
                 self._stops[turn].set()
 
+    async def heed(self) -> None:
+        """Until cancelled: stop what somebody stopped whose words another daemon took."""
+        while True:
+            seen = self._store.stops.version
+            with unless_lasting():
+                await self.heed_stops()
+            await self._store.stops.wait(seen, LOOK)
+
+    async def abandon(self) -> None:
+        """Leave the running turns as they are stored: somebody else goes on with them."""
+        claims = list(self._tasks.values())
+        await cancelled(list(self._tasks))
+        for claim in claims:
+            self._show(claim.address, Replied(claim.session))  # nothing more of it is shown
+
     async def drain(self, grace: float) -> int:
         """Let running turns end, at most `grace` seconds. Returns how many were interrupted; they are resumed at the next start."""
         if self._tasks:
@@ -109,10 +127,14 @@ class Dispatcher:
         return 0
 
     async def _start_all(self) -> None:
-        while (room := self._room()) != FULL:
+        while self._membership.lives() and (room := self._room()) != FULL:
             waited = self._time.steady() - self._begun >= RISKY_WAITS
-            claim = await self._store.claim_turn(self._owner, self._time.wall(), LEASE, self._work.merging, risky_first=waited, room=room)
-            if claim is None:
+            owner, now = self._membership.owner, self._time.wall()
+            try:
+                claim = await self._store.claim_turn(owner, now, LEASE, self._work.merging, risky_first=waited, room=room)
+            except LeaseLost:  # the membership will find out by itself
+                return
+            if claim is None or owner != self._membership.owner:
                 return
             self._stops[claim.turn] = stop = Stop()
             if claim.stopping:

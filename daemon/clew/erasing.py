@@ -17,6 +17,8 @@ log = structlog.get_logger()
 
 AGAIN = 2.0
 """Seconds after which it is tried again where a turn runs in what is to go, or the store could not be written."""
+LOOK = 60.0
+"""Seconds between looks when nothing was reported."""
 PAUSE = 0.005
 """Seconds between two slices: what people say comes in between."""
 
@@ -29,23 +31,20 @@ class Erasing:
         self._time = time
         self._progress = progress
         self._zone = zone
-        self._wanted = asyncio.Event()
-        self._wanted.set()
-        self._settled = asyncio.Condition()
 
     async def begin(self, person: str) -> Erasure:
         """Begin to erase a person. Raises NotFound, or UsageError while they are being answered."""
-        begun = await self._store.erase(person, self._time.wall())
-        self._wanted.set()
-        return begun
+        return await self._store.erase(person, self._time.wall())
 
     async def until_done(self, identifier: str, seconds: float) -> Erasure:
         """Wait until an erasure is done, at most so long. Raises NotFound."""
         try:
-            async with asyncio.timeout(seconds), self._settled:
-                while (found := await self._store.erasure(identifier)).done is None:
-                    await self._settled.wait()
-                return found
+            async with asyncio.timeout(seconds):
+                while True:
+                    seen = self._store.chores.version
+                    if (found := await self._store.erasure(identifier)).done is not None:
+                        return found
+                    await self._store.chores.wait(seen, seconds)
         except TimeoutError:
             return await self._store.erasure(identifier)
 
@@ -56,11 +55,11 @@ class Erasing:
 
     async def run(self) -> None:
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            seen = self._store.chores.version
             for each in await self._store.erasures():
                 with self._progress.of("erasure", "rows") as work:
                     await self._finish(each, work)
+            await self._store.chores.wait(seen, LOOK)
 
     async def _finish(self, erasure: Erasure, work: Work) -> None:
         log.info("erasure.begun", erasure=erasure.id, what=erasure.what)
@@ -68,8 +67,6 @@ class Erasing:
             pass
         done = await self._store.erasure(erasure.id)
         log.info("erasure.done", erasure=erasure.id, what=erasure.what, rows=sum(done.counts.values()))
-        async with self._settled:
-            self._settled.notify_all()
 
     async def _went_on(self, identifier: str, work: Work) -> bool:
         """Erase a slice, or end it. Returns whether it is done."""

@@ -67,7 +67,8 @@ class Outage:
         log.warning("store.recovered", seconds=round(span))
         if state != "told" and span >= PASSING:
             with unless_lasting():
-                await self._owner.say(THEN.format(span=_words(span), reason=reason))
+                # Said by one of the daemons that lived through it: what was said since it began was said of it.
+                await self._owner.warn("outage", THEN.format(span=_words(span), reason=reason), None, again=span)
 
     async def _pause(self) -> None:
         self._connected.clear()

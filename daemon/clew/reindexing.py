@@ -12,6 +12,8 @@ from clew.supervise import unless_lasting
 
 log = structlog.get_logger()
 
+LOOK = 60.0
+"""Seconds between looks when nothing was reported."""
 AGAIN = 5.0
 """Seconds after which a store that could not be written is tried again."""
 
@@ -24,22 +26,18 @@ class Reindexing:
         self._store = store
         self._time = time
         self._progress = progress
-        self._wanted = asyncio.Event()
-        self._wanted.set()  # an earlier process may have left one
 
     async def begin(self) -> Rebuilding:
         """Ask for a rebuild, unless one goes on already. Returns how far it is."""
-        begun = await self._store.rebuild_index()
-        self._wanted.set()
-        return begun
+        return await self._store.rebuild_index()
 
     async def run(self) -> None:
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            seen = self._store.chores.version
             if (begun := await self._store.rebuilding()) is not None:
                 with self._progress.of("search index", "messages", begun.total) as work:
                     await self._finish(work)
+            await self._store.chores.wait(seen, LOOK)
 
     async def _finish(self, work: Work) -> None:
         going, started = True, self._time.steady()

@@ -32,7 +32,7 @@ from clew.backing_up import BackingUp
 from clew.bills import Bills
 from clew.boundaries import Boundaries
 from clew.bus import Bus, Replied
-from clew.clock import Time, new_id
+from clew.clock import Time
 from clew.commands.command import Rooms
 from clew.compactor import Compactor
 from clew.config import Config, Source
@@ -50,6 +50,7 @@ from clew.inbox import Door, access_line, decider, pairing_code
 from clew.library import Library, Watch
 from clew.lineup import Lineup, Lineups, made_of
 from clew.meaning import Meaning
+from clew.membership import Membership
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller
 from clew.outage import Outage
@@ -67,7 +68,7 @@ from clew.stopping import Stop
 from clew.store import AccessEffect, Changed
 from clew.store.opening import open_store
 from clew.store.sql import SqlStore
-from clew.supervise import Tasks, cancelled, patiently
+from clew.supervise import Tasks, cancelled, patiently, unless_lasting
 from clew.threads import Threads
 from clew.tools import skills
 from clew.tools.runner import ToolRunner
@@ -79,6 +80,10 @@ log = structlog.get_logger()
 
 FIXED = ("data_dir", "store", "http", "log", "embeddings")
 """Keys of the config that take effect at a start only."""
+TRANSPORT, UPKEEP = "transport:", "upkeep"
+"""Names that one daemon at a time holds: a transport that is not `spread`, and what is done in the background."""
+LOOK = 5.0
+"""Seconds between looks for what other daemons told and was not heard."""
 GRACE = 20.0
 """Seconds that running turns have to end when the daemon stops; those that do not are resumed at the next start."""
 
@@ -115,12 +120,16 @@ class Service:
         self._reader = Reader()
         self.servers = Servers(self._retool)
         self._started = self.time.steady()
-        self._owner = new_id()
+        self._remote = False
+        self._chores: list[asyncio.Task[None]] = []
+        self.membership = Membership(
+            store, time, self._wanted, lambda: self.connections.idempotent(), self._hold, self._release, self._abandon
+        )
         self._stops: dict[str, Stop] = {}
-        self.connections = Connections(store, time, self.metrics, self._owner)
+        self.connections = Connections(store, time, self.metrics, self.membership)
         self.transports = self.connections.running
         self.plan = self.connections.plan
-        adapters = self.connections.adapters
+        adapters = self.connections.here
         self.hints = Hints(self.bus, adapters, self.connections.previews)
         self.owner = Owner(store, adapters, self.plan, self.bus, self.time)
         self.outage = Outage(store, self.owner, self.time)
@@ -130,8 +139,8 @@ class Service:
         for name, section in sections(config).items():
             self.connections.add(name, build_transport(section))
         self._compose(config, lineup, self._scheduler(config))
-        self.attaching = Attaching(store, adapters, self._means, self.time, self.bills)
-        self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self._owner, self._stops)
+        self.attaching = Attaching(store, adapters, self._means, self.time, self.bills, self._files_elsewhere)
+        self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self.membership, self._stops)
 
     def _scheduler(self, config: Config) -> Scheduler:
         return Scheduler(
@@ -243,20 +252,22 @@ class Service:
         serve: Serve | None = None,
         provider: Provider | None = None,
         source: Source | None = None,
+        store: SqlStore | None = None,
     ) -> AsyncIterator["Service"]:
         """A service that runs while the block does.
 
         remote: False leaves remote transports and the schedule alone. time: its clocks, the machine's if None. serve: opens the web app,
         before anything is received, so that a port in use ends a second daemon before it disturbs the first. provider: takes the place of
-        the config's. source: where the config can be read again. Raises ClewError where the data directory is in use, the store cannot be
-        opened or nothing can be served.
+        the config's. source: where the config can be read again. store: open already, in the place of the config's. Raises ClewError where
+        the data directory is in use, the store cannot be opened or nothing can be served.
         """
         async with AsyncExitStack() as stack:
             time = time or Time()
             folder = data_dir.made(config.data_dir)
             stack.enter_context(data_dir.locked(folder))
-            store = await open_store(config.store, folder, time.wall(), known=config.secrets())
-            stack.push_async_callback(store.close)
+            if store is None:
+                store = await open_store(config.store, folder, time.wall(), known=config.secrets())
+                stack.push_async_callback(store.close)
             lineups = Lineups()
             stack.push_async_callback(lineups.close)
             meaning = await stack.enter_async_context(meaning_of(config, store, time))
@@ -267,7 +278,8 @@ class Service:
             stack.push_async_callback(service.servers.close)
             await service.servers.use(config.mcp_servers)
             service.listening = await stack.enter_async_context(serve(service)) if serve else None
-            async with service._tasks(remote):
+            service._remote = remote
+            async with service._tasks():
                 yield service
 
     async def _sync(self, config: Config, scheduler: Scheduler) -> None:
@@ -276,33 +288,85 @@ class Service:
         await self.store.sync(*people_of(config), scheduler.jobs(now), now, projects_of(config))
 
     async def _recover(self) -> None:
-        interrupted, unknown = await self.store.recover(self.connections.idempotent(), self.time.wall())
+        if self.store.shared:
+            await self.membership.join()
+        else:
+            interrupted, unknown = await self.store.recover(self.connections.idempotent(), self.time.wall())
+            if interrupted or unknown:
+                log.info("daemon.recovered", turns=interrupted, sends_unknown=unknown)
         await self.erasing.recover()
-        if interrupted or unknown:
-            log.info("daemon.recovered", turns=interrupted, sends_unknown=unknown)
 
     @asynccontextmanager
-    async def _tasks(self, remote: bool) -> AsyncIterator[None]:
-        for name in self.transports:
-            if remote or name in LOCAL:
+    async def _tasks(self) -> AsyncIterator[None]:
+        remote = self._remote
+        for name, running in self.transports.items():
+            if running.transport.capabilities.spread and (remote or name in LOCAL):
                 self._start(name)
         due = Due(lambda: self.compactor, lambda: self.watch, lambda: self.config.sessions, lambda: ZoneInfo(self.zone)) if remote else None
-        self.upkeep = Upkeep(self.store, due, self.time, self.metrics)
-        loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run, "reindexing": self.reindexing.run}
-        loops |= {"erasing": self.erasing.run, "attaching": self.attaching.run, "backing_up": self.backing_up.run}
-        loops |= {"meaning": partial(self.meaning.run, self.progress)} if self.meaning else {}
+        self.upkeep = Upkeep(self.store, due, self.time, self.metrics, lambda: self.membership.holds(UPKEEP))
+        loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run}
+        loops |= {"attaching": self.attaching.run, "backing_up": self.backing_up.run}
+        if self.store.shared:
+            loops |= {"wakes": self._hear, "looks": self._look, "stops": self.dispatcher.heed}
         background = [self.tasks.start(name, run) for name, run in loops.items()]
         dispatcher = self.tasks.start("dispatcher", self.dispatcher.run)
-        if remote:
-            await self.scheduler.start()
+        await self.membership.look()
+        member = [self.tasks.start("membership", self.membership.run)] if self.store.shared else []
         try:
             yield
         finally:
             self.scheduler.stop()
             await cancelled([dispatcher])
+            self._remote = False
             await self.dispatcher.drain(GRACE)
             await self.connections.close()
-            await cancelled(background)
+            await cancelled([*member, *background, *self._chores])
+            await self.membership.leave()
+
+    # What several daemons on one database do for each other --------------------------------------------------------
+
+    def _wanted(self) -> list[str]:
+        """What one daemon does at a time. A process that soon ends leaves it to the others, where there can be any."""
+        if not self._remote:
+            return [] if self.store.shared else [UPKEEP]
+        return [*(f"{TRANSPORT}{name}" for name in self.connections.owned()), UPKEEP]
+
+    async def _hold(self, name: str) -> None:
+        if name != UPKEEP:
+            self._start(name.removeprefix(TRANSPORT))
+            return
+        runs = {"reindexing": self.reindexing.run, "erasing": self.erasing.run}
+        runs |= {"meaning": partial(self.meaning.run, self.progress)} if self.meaning else {}
+        self._chores = [self.tasks.start(chore, run) for chore, run in runs.items()]
+        if self._remote:
+            await self.scheduler.start()
+
+    async def _release(self, name: str) -> None:
+        if name != UPKEEP:
+            await self.connections.drop(name.removeprefix(TRANSPORT))
+            return
+        self.scheduler.stop()
+        self.scheduler = self._scheduler(self.config)
+        await cancelled(self._chores)
+        self._chores = []
+
+    async def _abandon(self) -> None:
+        """Others may go on with all that this process claimed."""
+        await self.dispatcher.abandon()
+        await self.connections.abandon()
+
+    async def _hear(self) -> None:
+        await self.store.listen(lambda address: self.bus.publish(address, Replied("")))
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            self.store.look()
+
+    def _files_elsewhere(self) -> frozenset[str]:
+        """Transports whose files another daemon fetches and reads: its own, and all others' where it has the upkeep."""
+        elsewhere = self.connections.elsewhere()
+        return elsewhere if self.membership.holds(UPKEEP) else elsewhere | (self.transports.keys() - set(self.connections.owned()))
 
     def _start(self, name: str) -> None:
         """Let a transport receive and send."""
@@ -346,6 +410,7 @@ class Service:
             undo.pop_all()
         await self.dispatcher.heed_stops()  # of whoever is taken out of the config
         self.scheduler.stop()
+        ours = [name for name in changed if self.membership.holds(f"{TRANSPORT}{name}")]
         for name in [name for name in before if before[name] != after.get(name)]:
             await self.connections.remove(name)
         for name, transport in changed.items():
@@ -353,8 +418,16 @@ class Service:
         self._compose(config, lineup, scheduler)
         self.dispatcher.use(self._work())
         for name in changed:
-            self._start(name)
-        await patiently(self.scheduler.start)
+            if name in ours or self.transports[name].transport.capabilities.spread:
+                self._start(name)
+        if self.membership.holds(UPKEEP):
+            await patiently(self.scheduler.start)
+        with unless_lasting():
+            await self.membership.keep(self._wanted())
+        if self.store.shared:
+            self.store.freed.tell()
+        else:
+            await self.membership.look()
         await self.servers.use(config.mcp_servers)
         log.info("config.reloaded", transports=list(changed))
 

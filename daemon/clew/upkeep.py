@@ -52,10 +52,11 @@ class Upkeep:
     cache entries, files that nobody holds and what is older than it may be go, what was deleted leaves the indexes' pages, the store's log
     is kept short, common words of long chats get their lanes, what was spent is summed up, gauges are brought up to date.
 
-    due: None in a process that will soon end.
+    due: None in a process that will soon end. owns: whether this process does it, of those on the database; the gauges are its own.
     """
 
-    def __init__(self, store: SqlStore, due: Due | None, time: Time, metrics: Metrics) -> None:
+    def __init__(self, store: SqlStore, due: Due | None, time: Time, metrics: Metrics, owns: Callable[[], bool] = lambda: True) -> None:
+        self._owns = owns
         self._store = store
         self._due = due
         self._time = time
@@ -104,6 +105,8 @@ class Upkeep:
         self._metrics.outbox_pending.set(counts["outbox_pending"])
         self._metrics.outbox_dead.set(counts["outbox_dead"])
         await self._store.bound_log()
+        if not self._owns():
+            return
         for each in await self._store.expire_questions(self._time.wall()):
             log.info("approval.answered", answer="no", how=each.how, turn=each.turn)
         if counts["cache_expired"]:

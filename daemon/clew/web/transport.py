@@ -32,7 +32,7 @@ def unreachable(to: Address) -> str:
 class LookIn:
     """A transport that nobody has to be called through: sockets read the timeline and listen to the bus."""
 
-    capabilities = Capabilities(markup="markdown", stream="ephemeral", merges=True, instant=True, unreachable=unreachable)
+    capabilities = Capabilities(markup="markdown", stream="ephemeral", merges=True, instant=True, unreachable=unreachable, spread=True)
 
     async def run(self, host: Host) -> None:
         host.report(True)

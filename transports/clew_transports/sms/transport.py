@@ -104,7 +104,7 @@ class Stopped(Exception):
 class SmsTransport:
     """`name` is the section's name in the config, the path below `/webhooks/` and the first part of its addresses. Times in seconds."""
 
-    capabilities = Capabilities(limit=LIMIT, markup="plain", can_find=True, merges=True, unreachable=unreachable)
+    capabilities = Capabilities(limit=LIMIT, markup="plain", can_find=True, merges=True, unreachable=unreachable, spread=True)
 
     def __init__(
         self,

@@ -91,7 +91,9 @@ class WebhookTransport:
     clock: seconds since the epoch. answer_s: seconds that a receiver of replies has to answer.
     """
 
-    capabilities = Capabilities(limit=PART_BYTES, unit="bytes", markup="markdown", idempotent_send=True, unreachable=unreachable)
+    capabilities = Capabilities(
+        limit=PART_BYTES, unit="bytes", markup="markdown", idempotent_send=True, unreachable=unreachable, spread=True
+    )
 
     def __init__(self, name: str, settings: Settings, *, clock: Callable[[], float] = time.time, answer_s: float = ANSWER_S) -> None:
         self._name = name

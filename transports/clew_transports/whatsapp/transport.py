@@ -99,7 +99,9 @@ def unreachable(to: Address) -> str:
 class WhatsappTransport:
     """`name` is the section's name in the config, the path below `/webhooks/` and the first part of its addresses. Times in seconds."""
 
-    capabilities = Capabilities(limit=LIMIT, markup="markdown", can_find=True, merges=True, typing_s=TYPING_S, unreachable=unreachable)
+    capabilities = Capabilities(
+        limit=LIMIT, markup="markdown", can_find=True, merges=True, typing_s=TYPING_S, unreachable=unreachable, spread=True
+    )
 
     def __init__(
         self, name: str, settings: Settings, *, first_pause: float = 1.0, look_s: float = LOOK_S, answer_s: float = ANSWER_S

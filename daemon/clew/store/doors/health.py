@@ -31,7 +31,9 @@ class HealthDoor(Opened):
 
     async def rebuild_index(self) -> rebuilding.Rebuilding:
         """Begin to build the search index anew, unless that is going on; `rebuild_some` goes on with it."""
-        return await self._db.write(rebuilding.begin, self._index)
+        begun = await self._db.write(rebuilding.begin, self._index)
+        self._notify(self.chores)
+        return begun
 
     async def rebuild_some(self) -> rebuilding.Rebuilding | None:
         """Index some more messages. Returns how far it came, None where it is done or nothing was begun."""

@@ -30,8 +30,8 @@ class Opened:
     """A store that is open, with what its verbs share.
 
     arrivals: there may be a turn to claim. stops: somebody stopped a turn. jobs_changed: somebody changed a job. chores: there may be
-    something to do in the background. deliveries: by transport, there may be something to send. notes, documents, files, vectors,
-    spending, leases: their verbs. shared: other processes may work on the same database; else what follows is told to nobody else.
+    something to do in the background. freed: a daemon left. deliveries: by transport, there may be something to send. notes, documents,
+    files, vectors, spending, leases: their verbs. shared: other processes may work on the same database; else nobody else is told.
     """
 
     def __init__(self, path: Path, database: Database, index: Indexer, known: Collection[str] = ()) -> None:
@@ -53,6 +53,7 @@ class Opened:
         self.files = FilesDoor(database, path, lambda: self._notify(self.arrivals))
         self.jobs_changed = Changes("jobs")
         self.chores = Changes("chores")
+        self.freed = Changes("freed")
         self.deliveries = Deliveries()
 
     @property
@@ -94,13 +95,17 @@ class Opened:
                     changes.tell()
             self._any.tell()
 
+    def tell_of_leaving(self) -> None:
+        """What this process held is free, and what it left undone is to be done."""
+        self._tell_others(self.freed, self.arrivals)
+
     def look(self) -> None:
         """Let everybody look who waits for something: what others told may not have been heard."""
         for changes in (*self._all(), self._any):
             changes.tell()
 
     def _all(self) -> tuple[Changes, ...]:
-        return (self.arrivals, self.stops, self.jobs_changed, self.chores, self.files.news, *self.deliveries.values())
+        return (self.arrivals, self.stops, self.jobs_changed, self.chores, self.freed, self.files.news, *self.deliveries.values())
 
     async def _load_prefixes(self) -> None:
         self._prefixes = prefixes = PrefixCache()

@@ -24,7 +24,7 @@ class PrivacyDoor(Opened):
         """Begin to erase a person. Raises NotFound, or UsageError while they are being answered."""
         begun = await self._db.write(erasing.begin, person, now)
         await self.note_erasures()
-        self._notify(self.arrivals)
+        self._notify(self.arrivals, self.chores)
         return begun
 
     async def erasures(self) -> list[erasing.Erasure]:
@@ -45,6 +45,7 @@ class PrivacyDoor(Opened):
     async def erased(self, identifier: str, now: float) -> None:
         """Nothing of it is left anywhere."""
         await self._db.write(erasing.end, identifier, now)
+        self._notify(self.chores)
 
     async def kept(self, settings: Sessions, now: float) -> list[retention.Kept]:
         """Each chat with how long its words are kept, and what is older."""

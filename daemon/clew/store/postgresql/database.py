@@ -127,7 +127,7 @@ class PostgresDatabase(GroupedDatabase):
 
     async def vacuum(self) -> None:
         """Let the server reuse the room of deleted rows; nobody waits meanwhile. Raises StoreError."""
-        worker = _Worker(self.url, "clew-vacuum", False)
+        worker = _Worker(self.url, "clew-vacuum", False, Indexer(()))
         try:
             await worker.run(lambda db: db.script("VACUUM ANALYZE", VACUUM_TIMEOUT))
         except Exception as error:
