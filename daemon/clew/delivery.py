@@ -167,7 +167,7 @@ class Delivering:
             log.info("outbox.sent", parts=len(delivery.parts), attempt=delivery.attempt, **about)
             self._metrics.messages.labels(self._name, "out").inc(bool(delivery.parts))
         except LeaseLost:
-            logger.warning("outbox.lost")
+            log.warning("outbox.lost", **about)
             return
         except Retry as again:
             self._pace.rest(delivery.address, again)
