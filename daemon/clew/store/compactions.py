@@ -17,6 +17,13 @@ _COLUMNS = (
     " held, model_call, undone_at, hold_until_seq, kind, shortened"
 )
 
+_STATE_OF = (
+    "SELECT coalesce((SELECT failures FROM compaction_state WHERE session = :session), 0),"
+    " (SELECT max(first_seq) FROM turns WHERE session = :session AND state IN ('running', 'waiting') AND first_seq > 0),"
+    " EXISTS (SELECT 1 FROM pins WHERE session = :session), EXISTS (SELECT 1 FROM refused_files WHERE session = :session)"
+)
+"""Of a session, in one look: summaries that failed in a row, where the turn that runs begins, whether there are pins, and refused files."""
+
 REMEMBERED = 64
 """Compactions that are not made of their rows anew: a session has the same one from turn to turn."""
 
@@ -130,11 +137,8 @@ def before_summary(db: Connection, session: str) -> tuple[ViewRows, Compaction, 
 
 def _view(db: Connection, session: str, newest: Compaction | None, seen: Seen = UNSEEN) -> ViewRows:
     to_seq = newest.to_seq if newest else 0
-    pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,)))
-    failures = db.execute("SELECT failures FROM compaction_state WHERE session = ?", (session,)).fetchone()
-    turn = db.execute(
-        "SELECT first_seq FROM turns WHERE session = ? AND state IN ('running', 'waiting') AND first_seq > 0", (session,)
-    ).fetchone()
+    failures, turn_seq, has_pins, has_refused = db.execute(_STATE_OF, {"session": session}).fetchone()
+    pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,))) if has_pins else frozenset()
     pinned = tuple(message for message in transcript.standing(db, pins) if message.seq <= to_seq) if pins else ()
     taken_back, deleted = transcript.taken_back(db, session)
     return ViewRows(
@@ -144,14 +148,14 @@ def _view(db: Connection, session: str, newest: Compaction | None, seen: Seen = 
         pins=pins,
         pinned=pinned,
         prompt=prompt_state(db, session),
-        failures=failures[0] if failures else 0,
-        turn_seq=turn[0] if turn else None,
+        failures=failures,
+        turn_seq=turn_seq,
         damaged=tuple(f"compaction {each}: it cannot be read" for each in damaged(db, session, newest)),
         hold_seq=_hold_seq(db, session, newest),
         taken_back=taken_back,
         deleted=deleted,
         ratios={(provider, model): ratio for provider, model, ratio in db.execute("SELECT provider, model, ratio FROM token_ratios")},
-        refused=files.refused(db, session),
+        refused=files.refused(db, session) if has_refused else frozenset(),
     )
 
 

@@ -32,11 +32,15 @@ def person_at(db: Connection, identity: str, now: float, *, local: bool) -> str:
 
 
 def get(db: Connection, person: str | None) -> Person | None:
-    row = db.execute("SELECT id, role, timezone FROM people WHERE id = ?", (person,)).fetchone()
-    if row is None:
+    rows = db.execute(
+        "SELECT p.id, p.role, p.timezone, i.identity FROM people AS p LEFT JOIN identities AS i ON i.person = p.id WHERE p.id = ?"
+        " ORDER BY i.identity",
+        (person,),
+    ).fetchall()
+    if not rows:
         return None
-    identities = db.execute("SELECT identity FROM identities WHERE person = ? ORDER BY identity", (person,))
-    return Person(row[0], row[1], row[2], tuple(identity for (identity,) in identities))
+    identifier, role, timezone, _ = rows[0]
+    return Person(identifier, role, timezone, tuple(identity for *_, identity in rows if identity is not None))
 
 
 def add(db: Connection, person: Person, origin: str, now: float) -> None:

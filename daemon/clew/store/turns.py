@@ -51,6 +51,7 @@ from clew.store.connection import Connection
 from clew.store.damage import readable
 from clew.store.files import verbs as files
 from clew.store.notes import NoteEffect, history, reading
+from clew.store.windows import joined
 from clew.transport import Address
 
 FOR_THE_AGENT = ("message", "job")
@@ -245,7 +246,7 @@ def _start(
         (turn, session, chat, kind, owner, now + lease, first_seq, now),
     )
     _mark(db, turn, items, stored)
-    return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, now, attempts=1)
+    return _claim(db, turn, session, chat, kind, owner, 1, items, first_seq, now, now, attempts=1, opening=stored)
 
 
 def _mark(db: Connection, turn: str, items: Sequence[Item], stored: Sequence[Message]) -> None:
@@ -295,6 +296,7 @@ def _claim(
     now: float,
     *,
     attempts: int,
+    opening: tuple[Message, ...] = (),
 ) -> Claim:
     address, direct, chat_person = db.execute("SELECT address, direct, person FROM chats WHERE id = ?", (chat,)).fetchone()
     person = items[-1].person if items and items[-1].person else chat_person
@@ -313,6 +315,7 @@ def _claim(
         attempts=attempts,
         more=claimable(db, now),
         failures=runs.failures(db, items[-1].job) if kind == "job" and items else 0,
+        opening=opening,
     )
 
 
@@ -320,7 +323,7 @@ def _shown(db: Connection, claim: Claim, now: float, seen: Seen = UNSEEN) -> Cla
     """`claim` with what its model is shown, if it is for one."""
     if claim.kind not in FOR_THE_AGENT:
         return claim
-    rows = compactions.view(db, claim.session, seen)
+    rows = compactions.view(db, claim.session, joined(seen, claim.opening))
     return replace(claim, rows=rows, notes=reading.standing(db, str(claim.address), rows.prompt, now))
 
 

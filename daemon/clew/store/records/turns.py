@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from clew.messages import Block, Role
+from clew.messages import Block, Message, Role
 from clew.store.notes import NOTHING, NoteEffect, Standing
 from clew.store.records.approvals import Withdrawn
 from clew.store.records.calls import CacheEntry, ModelCall, ToolState
@@ -48,7 +48,7 @@ class Claim:
     kind: `message` and `job` are for the agent, the others are not. first_seq: its first user message. resumed: it had begun before.
     stopping: somebody had stopped it then. attempts: how often it was started, this time included. rows, notes: its session's view and
     what is known where it is answered, where a model is to answer.
-    more: another turn may be claimed as well. failures: of the job, in a row.
+    more: another turn may be claimed as well. failures: of the job, in a row. opening: the messages that it appended when it was begun.
     """
 
     turn: str
@@ -69,6 +69,7 @@ class Claim:
     notes: Standing = NOTHING
     more: bool = False
     failures: int = 0
+    opening: tuple[Message, ...] = ()
 
     @property
     def risky(self) -> bool:

@@ -20,7 +20,6 @@ class SqliteConnection(sqlite3.Connection):
     """The module's own, with what the verbs ask of it beside, see `clew.store.connection.Connection`. indexer: makes index texts."""
 
     indexer: Callable[[str], str] = staticmethod(index_text)
-
     _relaxed: bool | None = None  # how it syncs its commits; None: as SQLite does by itself
 
     def insert(self, sql: str, values: Values, number: str) -> int:
