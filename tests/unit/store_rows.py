@@ -29,6 +29,7 @@ DECIDE = decider("pair", Limits(), lambda: CODE)
 async def opened(folder: Path, *, people: Mapping[str, Person] = PEOPLE) -> AsyncIterator[SqlStore]:
     """The store in `folder`, with people."""
     store = await open_store(databases.store(folder), folder, NOW)
+    store.shared = False  # there is one alone, which needs no lease
     try:
         await store.sync(people, None, await store.jobs(), NOW)
         yield store

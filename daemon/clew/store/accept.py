@@ -37,7 +37,7 @@ def accept(
     if cursor is not None:
         db.execute(
             "INSERT INTO cursors (transport, value, at) VALUES (?, ?, ?) ON CONFLICT (transport) DO UPDATE"
-            " SET value = excluded.value, at = excluded.at WHERE value <> excluded.value",
+            " SET value = excluded.value, at = excluded.at WHERE cursors.value <> excluded.value",
             (transport, cursor, now),
         )
     return receipts, verdicts

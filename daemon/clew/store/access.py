@@ -17,7 +17,7 @@ PAGE = "web:"
 ROLES: Mapping[PersonRole, int] = {"guest": 0, "member": 1, "owner": 2}
 GONE = "whoever wrote it may not talk to me any more"
 _REQUEST = "identity, address, name, code, state, messages, created"
-_BASE = "CASE WHEN instr(address, '/') THEN substr(address, 1, instr(address, '/') - 1) ELSE address END"
+_BASE = "CASE WHEN instr(address, '/') > 0 THEN substr(address, 1, instr(address, '/') - 1) ELSE address END"
 
 
 def listing(db: Connection) -> list[Known]:
@@ -60,8 +60,9 @@ def _named(db: Connection, name: str) -> str | None:
 def requests(db: Connection, state: str | None, now: float) -> list[AccessRequest]:
     """Requests, the oldest first; those that expired are none any more."""
     rows = db.execute(
-        f"SELECT {_REQUEST} FROM access_requests WHERE (? IS NULL OR state = ?) AND NOT (state = 'open' AND created < ?) ORDER BY created",
-        (state, state, now - REQUEST_DAYS * 86_400),
+        f"SELECT {_REQUEST} FROM access_requests WHERE state = coalesce(?, state) AND NOT (state = 'open' AND created < ?)"
+        " ORDER BY created, identity",
+        (state, now - REQUEST_DAYS * 86_400),
     )
     return [AccessRequest(*row) for row in rows]
 
@@ -210,7 +211,7 @@ def _free_name(db: Connection, name: str, whose: Known | None) -> str:
 
 
 def _jobs(db: Connection, known: Known) -> int:
-    row = db.execute("SELECT count(*) FROM jobs WHERE person = ? AND enabled", (known.id,)).fetchone()
+    row = db.execute("SELECT count(*) FROM jobs WHERE person = ? AND enabled = 1", (known.id,)).fetchone()
     return int(row[0])
 
 
@@ -229,7 +230,7 @@ def _jobs_at(db: Connection, known: Known, identity: str) -> list[str]:
     """Jobs of somebody's that speak in the chats of one of their accounts."""
     address = "spec ->> 'deliver_to'"
     rows = db.execute(
-        f"SELECT name FROM jobs WHERE person = ? AND enabled AND ({address} = ? OR substr({address}, 1, ?) = ?"
+        f"SELECT name FROM jobs WHERE person = ? AND enabled = 1 AND ({address} = ? OR substr({address}, 1, ?) = ?"
         f" OR {address} IN (SELECT value FROM json_each(?)))",
         (known.id, identity, len(identity) + 1, f"{identity}/", _chats_at(db, known, identity)),
     )

@@ -1,6 +1,5 @@
 """Questions to people: a turn waits for the answer, in the file alone; a yes for good is remembered."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -98,16 +97,17 @@ def give(db: Connection, given: Given, now: float) -> bool:
         return False
     if given.yes and given.always:
         db.execute(
-            "INSERT OR REPLACE INTO standing_approvals (chat, person, tool, by, at, wording)"
-            " SELECT t.chat, a.behalf, a.tool, a.person, ?, a.wording"
-            " FROM approvals AS a JOIN turns AS t ON t.id = a.turn WHERE a.asking = ?",
+            "INSERT INTO standing_approvals (chat, person, tool, by, at, wording)"
+            " SELECT t.chat, a.behalf, a.tool, a.person, CAST(? AS DOUBLE PRECISION), a.wording"
+            " FROM approvals AS a JOIN turns AS t ON t.id = a.turn WHERE a.asking = ?"
+            " ON CONFLICT (chat, person, tool) DO UPDATE SET by = excluded.by, at = excluded.at, wording = excluded.wording",
             (now, given.asking),
         )
     turn, asked = turns[0]
     db.execute(
-        "UPDATE turns SET state = 'running', lease_until = 0, started = CASE kind WHEN 'job' THEN started + max(? - ?, 0) ELSE started END"
+        "UPDATE turns SET state = 'running', lease_until = 0, started = CASE kind WHEN 'job' THEN started + ? ELSE started END"
         " WHERE id = ? AND state = 'waiting'",  # a job's time does not run while a person thinks
-        (now, asked, turn),
+        (max(now - asked, 0.0), turn),
     )
     return True
 
@@ -146,13 +146,15 @@ def answers(db: Connection, turn: str) -> dict[ToolCall, Answered]:
 def open_questions(db: Connection) -> list[OpenQuestion]:
     """Those that wait for an answer, the oldest first."""
     rows = db.execute(
-        "SELECT a.asking, json_group_array(a.tool), a.person, chats.address, a.asked, a.expires, a.question,"
-        f" {_OWNERS} FROM approvals AS a"
-        " JOIN chats ON chats.id = a.chat WHERE a.state = 'open' GROUP BY a.asking ORDER BY a.asked, a.asking"
+        f"SELECT a.asking, a.person, chats.address, a.asked, a.expires, a.question, {_OWNERS}, a.tool FROM approvals AS a"
+        " JOIN chats ON chats.id = a.chat WHERE a.state = 'open' ORDER BY a.asked, a.asking, a.id"
     )
+    tools: dict[tuple[Any, ...], dict[str, None]] = {}
+    for *question, tool in rows:
+        tools.setdefault(tuple(question), {})[tool] = None
     return [
-        OpenQuestion(asking[:QUESTION_CODE], tuple(dict.fromkeys(json.loads(tools))), person, address, asked, until, question, bool(owners))
-        for asking, tools, person, address, asked, until, question, owners in rows
+        OpenQuestion(asking[:QUESTION_CODE], tuple(about), person, address, asked, until, question, bool(owners))
+        for (asking, person, address, asked, until, question, owners), about in tools.items()
     ]
 
 
@@ -189,7 +191,8 @@ def standing(db: Connection, address: str | None = None, person: str | None = No
 def withdraw(db: Connection, effect: Withdrawn) -> bool:
     """Take back a yes for good. False: there is none."""
     gone = db.execute(
-        "DELETE FROM standing_approvals WHERE chat = (SELECT id FROM chats WHERE address = ?) AND tool = ? AND (? IS NULL OR person = ?)",
-        (effect.address, effect.tool, effect.person, effect.person),
+        "DELETE FROM standing_approvals WHERE chat = (SELECT id FROM chats WHERE address = ?) AND tool = ?"
+        " AND person = coalesce(?, person)",
+        (effect.address, effect.tool, effect.person),
     )
     return gone.rowcount > 0

@@ -10,8 +10,9 @@ _DUE = "due <= ? AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = bound
 def put(db: Connection, session: str, boundary: Boundary) -> None:
     """Mark a place; one that was marked before gives way."""
     db.execute(
-        "INSERT OR REPLACE INTO boundaries (session, reason, seq, due)"
-        " VALUES (?, ?, coalesce(?, (SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?)), ?)",
+        "INSERT INTO boundaries (session, reason, seq, due)"
+        " VALUES (?, ?, coalesce(?, (SELECT coalesce(max(seq), 0) FROM messages WHERE session = ?)), ?)"
+        " ON CONFLICT (session) DO UPDATE SET reason = excluded.reason, seq = excluded.seq, due = excluded.due",
         (session, boundary.reason, boundary.seq, session, boundary.due),
     )
 

@@ -133,11 +133,12 @@ def _copy_marks(db: Connection, to: Switch, ids: Mapping[str, str]) -> None:
         (listed,),
     )
     db.execute(f"INSERT INTO edits (message, text, at) SELECT pair.value ->> 1, text, at FROM {copies.format('edits')}", (listed,))
-    db.execute(
+    files = db.execute(f"SELECT pair.value ->> 1, old.number FROM {copies.format('attachments')} ORDER BY old.number", (listed,)).fetchall()
+    db.executemany(
         "INSERT INTO attachments (id, message, address, state, name, mime, size, voice, hash, file, words, next_at, at)"
-        " SELECT lower(hex(randomblob(13))), pair.value ->> 1, address, state, name, mime, size, voice, hash, file, words, 0, at"
-        f" FROM {copies.format('attachments')} ORDER BY old.number",
-        (listed,),
+        " SELECT CAST(? AS TEXT), CAST(? AS TEXT), address, state, name, mime, size, voice, hash, file, words, 0, at"
+        " FROM attachments WHERE number = ?",
+        [(new_id(), message, number) for message, number in files],
     )
     db.execute(
         "INSERT INTO private_spans (session, from_seq, until_seq) SELECT ?1, from_seq, CASE WHEN until_seq <= ?3 THEN until_seq END"
@@ -186,9 +187,9 @@ def copies(db: Connection, ids: Collection[str]) -> dict[str, list[str]]:
     wanted = list(ids)
     while wanted:
         rows = db.execute(
-            "SELECT s.id, b.id FROM json_each(?) AS wanted CROSS JOIN messages AS m ON m.id = wanted.value"
-            " JOIN sessions AS s ON s.parent = m.session AND NOT s.run AND m.seq <= s.fork_seq"
-            " LEFT JOIN messages AS b ON b.session = s.id AND b.seq = m.seq",
+            "SELECT s.id, b.id FROM json_each(?) AS wanted CROSS JOIN messages AS m"
+            " JOIN sessions AS s ON s.parent = m.session AND s.run = 0 AND m.seq <= s.fork_seq"
+            " LEFT JOIN messages AS b ON b.session = s.id AND b.seq = m.seq WHERE m.id = wanted.value",
             (json.dumps(wanted),),
         ).fetchall()
         wanted = [copy for branch, copy in rows if copy is not None and copy not in found.get(branch, ())]

@@ -36,7 +36,7 @@ _SAVE_STATE = (
 
 READABLE = (
     "json_valid(held) AND json_valid(shortened) AND json_valid(ledger)"
-    " AND CASE WHEN json_valid(report) THEN json_type(report, '$.total') || json_type(report, '$.first_at') END IS NOT NULL"
+    " AND CASE WHEN json_valid(report) THEN (report -> 'total') || (report -> 'first_at') END IS NOT NULL"
 )
 """That a row of `compactions` can be used."""
 
@@ -95,7 +95,7 @@ def one(db: Connection, identifier: str) -> Compaction:
 
 def view(db: Connection, session: str, seen: Seen = UNSEEN) -> ViewRows:
     """All rows of a session's view, from one snapshot. seen: what of it is not read again, see `transcript.behind`."""
-    forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run", (session,)).fetchone()
+    forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run = 1", (session,)).fetchone()
     return _forked(db, session, *forked) if forked else _view(db, session, tip(db, session), seen)
 
 
@@ -182,7 +182,7 @@ def begins_branch(db: Connection, compaction: Compaction) -> bool:
     if compaction.parent is not None or compaction.from_seq != 1 or compaction.to_seq == 0:
         return False
     row = db.execute(
-        "SELECT fork_seq > 0 AND NOT run AND NOT EXISTS (SELECT 1 FROM messages WHERE session = ?1 AND seq <= ?2)"
+        "SELECT fork_seq > 0 AND run = 0 AND NOT EXISTS (SELECT 1 FROM messages WHERE session = ?1 AND seq <= ?2)"
         " FROM sessions WHERE id = ?1",
         (compaction.session, compaction.to_seq),
     ).fetchone()
@@ -264,7 +264,7 @@ def put(db: Connection, new: Compaction) -> None:
 def _stands_on_forgotten(db: Connection, new: Compaction) -> bool:
     """Whether something was forgotten while a summary of it was being written."""
     row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM json_each(?) AS entry CROSS JOIN json_each(entry.value, '$.sources') AS source"
+        "SELECT EXISTS (SELECT 1 FROM json_each(?) AS entry CROSS JOIN json_each(entry.value ->> 'sources') AS source"
         " JOIN retractions ON message = source.value WHERE reason = 'deleted')",
         (new.ledger,),
     ).fetchone()
@@ -279,7 +279,7 @@ def failed(db: Connection, session: str, error: str, calls: Sequence[ModelCall])
         model_calls.put(db, call, session, None)
     count: int = db.execute(
         "INSERT INTO compaction_state (session, failures, last_error) VALUES (?, 1, ?) ON CONFLICT (session) DO UPDATE"
-        " SET failures = failures + 1, last_error = excluded.last_error RETURNING failures",
+        " SET failures = compaction_state.failures + 1, last_error = excluded.last_error RETURNING failures",
         (session, error),
     ).fetchone()[0]
     return count

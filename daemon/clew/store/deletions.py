@@ -73,7 +73,7 @@ def let_go(db: Connection, session: str, zone: tzinfo, known: Collection[str]) -
     """Take what was deleted out of the window of a session and out of its summaries, now that its prompt changes. zone: of the dates in
     the summary; known: secrets of this installation."""
     rows = db.execute(
-        "SELECT m.id, m.seq FROM retractions AS r CROSS JOIN messages AS m ON m.id = message WHERE shown = 1 AND r.session = ?", (session,)
+        "SELECT m.id, m.seq FROM retractions AS r CROSS JOIN messages AS m WHERE m.id = message AND shown = 1 AND r.session = ?", (session,)
     ).fetchall()
     ids = {identifier for identifier, _ in rows}
     db.execute("UPDATE retractions SET shown = 0 WHERE message IN (SELECT value FROM json_each(?))", (json.dumps(sorted(ids)),))
@@ -84,8 +84,8 @@ def let_go(db: Connection, session: str, zone: tzinfo, known: Collection[str]) -
 
 def _wait(db: Connection, external_id: str, now: float) -> bool:
     db.execute(
-        "DELETE FROM deletions WHERE at < ? OR external_id IN (SELECT external_id FROM deletions ORDER BY at DESC LIMIT -1 OFFSET ?)",
-        (now - KEPT, MOST),
+        "DELETE FROM deletions WHERE at < ? OR external_id IN (SELECT external_id FROM deletions ORDER BY at DESC LIMIT ? OFFSET ?)",
+        (now - KEPT, 2**62, MOST),
     )
     return bool(db.execute("INSERT INTO deletions (external_id, at) VALUES (?, ?) ON CONFLICT DO NOTHING", (external_id, now)).rowcount)
 
@@ -103,6 +103,7 @@ def _unsay(db: Connection, number: int, state: str | None) -> None:
 def _message(db: Connection, number: int, turn: str | None) -> str | None:
     """The row of the transcript that an inbox row of an older clew became."""
     row = db.execute(
-        "SELECT id FROM messages WHERE turn = ? AND turn <> '' AND role = 'user' AND metadata ->> '$.inbox' = ?", (turn, number)
+        "SELECT id FROM messages WHERE turn = ? AND turn <> '' AND role = 'user' AND CAST(metadata ->> 'inbox' AS TEXT) = ?",
+        (turn, str(number)),
     ).fetchone()
     return row[0] if row else None

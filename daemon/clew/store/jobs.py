@@ -31,9 +31,9 @@ def sync(db: Connection, jobs: Sequence[Job], now: float) -> None:
         db.execute(
             "INSERT INTO jobs (name, origin, spec, enabled, next_at, created) VALUES (?, 'config', ?, 1, ?, ?)"
             " ON CONFLICT (name) DO UPDATE SET spec = excluded.spec,"
-            " next_at = CASE WHEN spec = excluded.spec THEN next_at ELSE excluded.next_at END,"
-            " failures = CASE WHEN spec = excluded.spec THEN failures ELSE 0 END,"
-            " rests_until = CASE WHEN spec = excluded.spec THEN rests_until END",
+            " next_at = CASE WHEN jobs.spec = excluded.spec THEN jobs.next_at ELSE excluded.next_at END,"
+            " failures = CASE WHEN jobs.spec = excluded.spec THEN jobs.failures ELSE 0 END,"
+            " rests_until = CASE WHEN jobs.spec = excluded.spec THEN jobs.rests_until END",
             (job.name, job.spec, job.next_at, now),
         )
 
@@ -70,7 +70,7 @@ def take(db: Connection, effect: JobEffect, now: float) -> None:
             db.execute("DELETE FROM jobs WHERE name = ?", (job.name,))
         case "enable":  # a clock that stood still begins anew: nothing of the time between is made up for
             db.execute(
-                "UPDATE jobs SET enabled = 1, next_at = ?, failures = 0, rests_until = NULL WHERE name = ? AND NOT enabled",
+                "UPDATE jobs SET enabled = 1, next_at = ?, failures = 0, rests_until = NULL WHERE name = ? AND enabled = 0",
                 (effect.next_at, job.name),
             )
         case "disable":
@@ -92,7 +92,9 @@ def take(db: Connection, effect: JobEffect, now: float) -> None:
 def _add(db: Connection, effect: JobEffect, now: float) -> None:
     if db.execute("SELECT 1 FROM jobs WHERE name = ?", (effect.name,)).fetchone():
         raise UsageError(f"There is a job {effect.name} already.", hint="Give it another name.")
-    theirs = db.execute("SELECT count(*) FROM jobs WHERE person IS ? AND origin <> 'config'", (effect.person,)).fetchone()[0]
+    theirs = db.execute(
+        "SELECT count(*) FROM jobs WHERE person IS NOT DISTINCT FROM ? AND origin <> 'config'", (effect.person,)
+    ).fetchone()[0]
     if theirs >= (MOST_OF_OPERATOR if effect.person is None else MOST):
         whose = "may be made by the command line and the API" if effect.person is None else "one person may have"
         raise UsageError(f"{theirs:,} jobs are the most that {whose}.", hint="Remove one first.")
@@ -144,9 +146,9 @@ def run_now(db: Connection, job: str, instant: float, now: float, text: str, del
 def runs(db: Connection, job: str) -> bool:
     """Whether a run of `job` waits or is going on."""
     row = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND kind = 'job' AND +job = ?)"
-        " OR EXISTS (SELECT 1 FROM turns CROSS JOIN inbox ON inbox.turn = turns.id WHERE turns.state IN ('running', 'waiting')"
-        " AND +job = ?)",
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE state = 'new' AND kind = 'job' AND job || '' = ?)"
+        " OR EXISTS (SELECT 1 FROM turns CROSS JOIN inbox WHERE inbox.turn = turns.id AND turns.state IN ('running', 'waiting')"
+        " AND job || '' = ?)",
         (job, job),
     ).fetchone()
     return bool(row[0])
@@ -155,7 +157,7 @@ def runs(db: Connection, job: str) -> bool:
 def missed(db: Connection, job: str, instants: Sequence[float], next_at: float | None, now: float, note: str) -> None:
     """Note runs that did not take place, and why, and move the clock."""
     db.executemany(
-        "INSERT OR IGNORE INTO job_runs (job, instant, outcome, note, at) VALUES (?, ?, 'missed', ?, ?)",
+        "INSERT INTO job_runs (job, instant, outcome, note, at) VALUES (?, ?, 'missed', ?, ?) ON CONFLICT DO NOTHING",
         [(job, instant, note, now) for instant in instants],
     )
     db.execute("UPDATE jobs SET next_at = ? WHERE name = ?", (next_at, job))

@@ -65,12 +65,13 @@ def meant(db: Connection, item: Inbound, now: float, *, known: bool) -> Offer | 
 def past(db: Connection, item: Inbound, person: str) -> bool:
     """Whether somebody else spoke in this account's direct chats before."""
     row = db.execute(
-        "SELECT 1 FROM chats WHERE direct = 1 AND (address = ? OR substr(address, 1, ?) = ?) AND person IS NOT ?"
+        "SELECT 1 FROM chats WHERE direct = 1 AND (address = ? OR substr(address, 1, ?) = ?) AND person IS DISTINCT FROM ?"
         " AND EXISTS (SELECT 1 FROM messages WHERE messages.chat = chats.id) LIMIT 1",
         (item.identity, len(item.identity) + 1, f"{item.identity}/", person),
     ).fetchone()
     here = db.execute(
-        "SELECT 1 FROM chats WHERE address = ? AND person IS NOT ? AND EXISTS (SELECT 1 FROM messages WHERE messages.chat = chats.id)",
+        "SELECT 1 FROM chats WHERE address = ? AND person IS DISTINCT FROM ?"
+        " AND EXISTS (SELECT 1 FROM messages WHERE messages.chat = chats.id)",
         (str(item.address), person),
     ).fetchone()
     return row is not None or here is not None
@@ -102,6 +103,7 @@ def _count(db: Connection, identity: str, now: float) -> None:
     for who, window in (("", ALL_WINDOW), (identity, TRIES_WINDOW)):
         db.execute(
             "INSERT INTO guesses (who, tries, since) VALUES (:who, 1, :now) ON CONFLICT (who) DO UPDATE SET"
-            " tries = CASE WHEN since > :begun THEN tries + 1 ELSE 1 END, since = CASE WHEN since > :begun THEN since ELSE :now END",
+            " tries = CASE WHEN guesses.since > :begun THEN guesses.tries + 1 ELSE 1 END,"
+            " since = CASE WHEN guesses.since > :begun THEN guesses.since ELSE :now END",
             {"who": who, "now": now, "begun": now - window},
         )

@@ -85,9 +85,9 @@ def listing(db: Connection, now: float) -> list[Login]:
 def end(db: Connection, *, login: str | None = None, person: str | None = None) -> int:
     """End a login, or all of a person's with their open links; all there are where neither is named. Returns how many logins."""
     if login is None:
-        db.execute("DELETE FROM login_links WHERE :person IS NULL OR person = :person", {"person": person})
+        db.execute("DELETE FROM login_links WHERE person = coalesce(:person, person)", {"person": person})
     gone = db.execute(
-        "DELETE FROM logins WHERE (:login IS NULL OR id = :login) AND (:person IS NULL OR person = :person)",
+        "DELETE FROM logins WHERE id = coalesce(:login, id) AND person = coalesce(:person, person)",
         {"login": login, "person": person},
     )
     return gone.rowcount

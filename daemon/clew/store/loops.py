@@ -43,7 +43,7 @@ def _before(db: Connection, item: Inbound, person: str) -> str:
     """What somebody said last in a chat."""
     row = db.execute(
         "SELECT text FROM (SELECT i.text, i.person FROM timeline AS t JOIN inbox AS i ON i.id = t.inbox WHERE t.address = ?"
-        " ORDER BY t.seq DESC LIMIT ?) WHERE person = ? LIMIT 1",
+        " ORDER BY t.seq DESC LIMIT ?) AS newest WHERE person = ? LIMIT 1",
         (str(item.address), RECENT, person),
     ).fetchone()
     return row[0] if row else ""

@@ -40,7 +40,7 @@ def find(db: Connection, session: str, key: str) -> Message:
 def answered_to(db: Connection, session: str, reference: str) -> Message | None:
     """The message that somebody replied to, by the id under which their platform, or they themselves, know it."""
     row = db.execute(
-        f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND role = 'user' AND json_extract(metadata, '$.client_id') = ?"
+        f"SELECT {transcript.COLUMNS} FROM messages WHERE session = ? AND role = 'user' AND metadata ->> 'client_id' = ?"
         f" AND {_STANDING} ORDER BY seq DESC LIMIT 1",
         (session, reference),
     ).fetchone()
@@ -69,12 +69,12 @@ def take(db: Connection, session: str, effect: Effect, now: float, known: Collec
     match effect.kind:
         case "pin":
             rows = [(session, each, effect.by, now) for each in effect.ids]
-            db.executemany("INSERT OR IGNORE INTO pins (session, message, by, at) VALUES (?, ?, ?, ?)", rows)
+            db.executemany("INSERT INTO pins (session, message, by, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
         case "unpin":
             db.executemany("DELETE FROM pins WHERE session = ? AND message = ?", [(session, each) for each in effect.ids])
         case "take_back":
             taken = [(each, now) for each in effect.ids]
-            db.executemany("INSERT OR IGNORE INTO retractions (message, reason, at) VALUES (?, 'undo', ?)", taken)
+            db.executemany("INSERT INTO retractions (message, reason, at) VALUES (?, 'undo', ?) ON CONFLICT DO NOTHING", taken)
         case "forget":
             forgetting.take(db, session, effect.ids, ZoneInfo(effect.zone), known, now)
             erased.record(db, "messages", {"session": session, "ids": effect.ids}, now)

@@ -12,7 +12,11 @@ def merge(db: Connection, former: str, person: str) -> None:
     """All that is `former`'s is `person`'s: chats, jobs, accounts, what waits, notes where `person` has none. Yeses for good end."""
     for table in ("chats", "jobs", "inbox", "identities"):
         db.execute(f"UPDATE {table} SET person = ? WHERE person = ?", (person, former))
-    db.execute("UPDATE OR IGNORE chat_members SET person = ? WHERE person = ?", (person, former))
+    db.execute(
+        "UPDATE chat_members SET person = ?1 WHERE person = ?2 AND NOT EXISTS (SELECT 1 FROM chat_members AS theirs"
+        " WHERE theirs.person = ?1 AND theirs.chat = chat_members.chat AND theirs.joined = chat_members.joined)",
+        (person, former),
+    )
     db.execute("DELETE FROM standing_approvals WHERE person = ? OR by = ?", (former, former))
     scopes.hand_over(db, former, person)
     documents.hand_over(db, former, person)

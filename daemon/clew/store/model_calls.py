@@ -117,14 +117,18 @@ def _learn(db: Connection, call: ModelCall) -> None:
     row = db.execute("SELECT ratio FROM token_ratios WHERE provider = ? AND model = ?", place).fetchone()
     ratio = learned(row[0] if row else None, call.estimated, call.usage.prompt)
     if ratio is not None and (row is None or ratio != row[0]):
-        db.execute("INSERT OR REPLACE INTO token_ratios (provider, model, ratio) VALUES (?, ?, ?)", (*place, ratio))
+        db.execute(
+            "INSERT INTO token_ratios (provider, model, ratio) VALUES (?, ?, ?) ON CONFLICT (provider, model) DO UPDATE"
+            " SET ratio = excluded.ratio",
+            (*place, ratio),
+        )
 
 
 def put_cache(db: Connection, entries: Sequence[CacheEntry]) -> None:
     db.executemany(
         "INSERT INTO cache_entries (provider, model, hash, tokens, ttl, expires) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (provider, model, hash) DO UPDATE SET tokens = excluded.tokens, ttl = excluded.ttl,"
-        " expires = max(expires, excluded.expires)",
+        " expires = CASE WHEN excluded.expires > cache_entries.expires THEN excluded.expires ELSE cache_entries.expires END",
         [(e.provider, e.model, e.hash, e.tokens, e.ttl, e.expires) for e in entries],
     )
 

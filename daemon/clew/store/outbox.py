@@ -78,7 +78,9 @@ def put_once(db: Connection, key: str, reply: Reply, now: float, again_after: fl
     last = db.execute("SELECT value FROM meta WHERE key = ?", (f"said/{key}",)).fetchone()
     if last and now - float(last[0]) < again_after:
         return False
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (f"said/{key}", repr(now)))
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (f"said/{key}", repr(now))
+    )
     put(db, reply, session="", turn="", now=now)
     return True
 
@@ -177,8 +179,8 @@ def _claim(delivery: Delivery) -> tuple[str, str, int]:
 def settle(db: Connection, delivery: Delivery, result: Settlement, now: float) -> float | None:
     """Note what came of sending, unless somebody else has the delivery by now. Returns when the transport's next one is due."""
     db.execute(
-        "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?, repeated = max(repeated, ?), settled = ?, tried = ?"
-        f" WHERE {_HELD}",
+        "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?,"
+        f" repeated = CASE WHEN ? = 1 THEN 1 ELSE repeated END, settled = ?, tried = ? WHERE {_HELD}",
         (
             result.state,
             result.ref,
@@ -245,8 +247,8 @@ _NOT_SENT = ("state IN ('pending', 'sending')", "state IN ('unknown', 'dead')", 
 """Each has an index of its own, which serves only a query that names exactly those states."""
 
 
-def listing(db: Connection, states: tuple[str, ...], limit: int = -1, skip: int = 0) -> list[dict[str, Any]]:
-    """Deliveries in one of `states`, oldest first, as plain values; at most `limit` where it is not negative, without the first `skip`."""
+def listing(db: Connection, states: tuple[str, ...], limit: int = 2**62, skip: int = 0) -> list[dict[str, Any]]:
+    """Deliveries in one of `states`, oldest first, as plain values; at most `limit`, without the first `skip`."""
     open_ = " UNION ALL ".join(f"SELECT number FROM outbox WHERE {each}" for each in _NOT_SENT)
     within = "" if "sent" in states else f" AND number IN ({open_})"
     rows = db.execute(

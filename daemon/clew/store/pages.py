@@ -7,12 +7,12 @@ from typing import Any
 from clew.errors import NotFound
 from clew.store import Compaction, CompactionRow, Filed, Line, Lines, Listed, SessionRow, compactions, transcript
 from clew.store.connection import Connection
-from clew.store.damage import readable
 
 _FILED = (
     "WITH found AS MATERIALIZED (SELECT s.id, (SELECT at FROM messages WHERE session = s.id ORDER BY seq DESC LIMIT 1) AS last"
     " FROM sessions AS s JOIN chats AS c ON c.id = s.chat WHERE s.run = ? AND (? = '' OR c.transport = ?)"
-    " AND (? = '' OR s.id LIKE ? ESCAPE '\\' OR s.title LIKE ? ESCAPE '\\' OR c.address LIKE ? ESCAPE '\\' OR c.person LIKE ? ESCAPE '\\'))"
+    " AND (? = '' OR lower(s.id) LIKE ? ESCAPE '\\' OR lower(s.title) LIKE ? ESCAPE '\\' OR lower(c.address) LIKE ? ESCAPE '\\'"
+    " OR lower(c.person) LIKE ? ESCAPE '\\'))"
     " SELECT id, (SELECT count(*) FROM found WHERE last IS NOT NULL) FROM found WHERE last IS NOT NULL"
     " ORDER BY last DESC, id LIMIT ? OFFSET ?"
 )
@@ -23,14 +23,16 @@ _LISTED = (
     " (SELECT seq FROM messages WHERE session = s.id ORDER BY seq LIMIT 1),"
     " (SELECT input + cache_read + cache_write FROM model_calls WHERE session = s.id AND purpose = 'reply' AND error = ''"
     "  ORDER BY started DESC LIMIT 1)"
-    " FROM json_each(?) AS wanted CROSS JOIN sessions AS s ON s.id = wanted.value JOIN chats AS c ON c.id = s.chat ORDER BY wanted.key"
+    " FROM json_each(?) AS wanted CROSS JOIN sessions AS s JOIN chats AS c ON c.id = s.chat WHERE s.id = wanted.value"
+    " ORDER BY wanted.key"
 )
 _LINE = ", ".join(f"m.{column}" for column in transcript.COLUMNS.split(", "))
 
 
 def sessions(db: Connection, filed: Filed, limit: int, offset: int) -> tuple[list[Listed], int]:
     """Sessions that have messages, the one spoken in last first, and how many there are in all."""
-    escaped = filed.words.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    lower = filed.words.encode().lower().decode()  # A to Z alone, as the databases do
+    escaped = lower.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     values = (int(filed.runs), filed.transport, filed.transport, filed.words, *([f"%{escaped}%"] * 4))
     rows = db.execute(_FILED, (*values, limit, offset)).fetchall()
     first = rows or db.execute(_FILED, (*values, 1, 0)).fetchall()  # behind the last page, too, it is said how many there are
@@ -60,27 +62,36 @@ def lines(db: Connection, session: str, limit: int, *, before: int | None = None
         f"SELECT {_LINE}, coalesce(r.reason, ''), coalesce(r.shown, 0), p.message IS NOT NULL, c.address,"
         " EXISTS (SELECT 1 FROM turns WHERE turns.id = m.turn),"
         " EXISTS (SELECT 1 FROM private_spans AS o WHERE o.session = m.session AND m.seq > o.from_seq"
-        "  AND m.seq <= coalesce(o.until_seq, m.seq)),"
-        " (SELECT json_group_array(json_array(e.text, e.at)) FROM edits AS e WHERE e.message = m.id)"
+        "  AND m.seq <= coalesce(o.until_seq, m.seq))"
         " FROM messages AS m JOIN chats AS c ON c.id = m.chat LEFT JOIN retractions AS r ON r.message = m.id"
         " LEFT JOIN pins AS p ON p.session = m.session AND p.message = m.id"
         f" WHERE m.session = ? AND m.seq {'>' if forward else '<'} ? ORDER BY m.seq {'ASC' if forward else 'DESC'} LIMIT ?",
         (session, edge, limit + 1),
     ).fetchall()
     more, rows = len(rows) > limit, rows[:limit]
-    found = tuple(_line(row) for row in (rows if forward else rows[::-1]))
-    other = (
+    edits = _edits(db, [row[0] for row in rows])
+    found = tuple(_line(row, edits.get(row[0], [])) for row in (rows if forward else rows[::-1]))
+    other = bool(
         db.execute(
             f"SELECT EXISTS (SELECT 1 FROM messages WHERE session = ? AND seq {'<=' if forward else '>='} ?)", (session, edge)
         ).fetchone()[0]
-        == 1
     )
     return Lines(found, earlier=other if forward else more, later=more if forward else other)
 
 
-def _line(row: Sequence[Any]) -> Line:
-    *message, reason, shown, pinned, address, turn, private, edits = row
-    changed: list[list[Any]] = readable(edits, [])
+def _edits(db: Connection, messages: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
+    """(words, when) of the edits of messages, in order."""
+    found: dict[str, list[tuple[str, float]]] = {}
+    listed = json.dumps(messages)
+    for message, text, at in db.execute(
+        "SELECT message, text, at FROM edits WHERE message IN (SELECT value FROM json_each(?)) ORDER BY id", (listed,)
+    ):
+        found.setdefault(message, []).append((text, at))
+    return found
+
+
+def _line(row: Sequence[Any], edits: Sequence[tuple[str, float]]) -> Line:
+    *message, reason, shown, pinned, address, turn, private = row
     return Line(
         transcript.message(message),
         reason,
@@ -89,14 +100,15 @@ def _line(row: Sequence[Any]) -> Line:
         address,
         bool(turn),
         bool(private),
-        tuple((str(text), float(at)) for text, at in changed),
+        tuple(edits),
     )
 
 
 _ROW = (
     "SELECT number, id, kind, trigger, from_seq, to_seq, covered, messages, created, undone_at,"
-    " CASE WHEN json_valid(report) THEN report ->> '$.tokens_before' END, CASE WHEN json_valid(report) THEN report ->> '$.tokens_after' END"
-    " FROM (SELECT row_number() OVER (ORDER BY rowid) AS number, * FROM compactions WHERE session = ?)"
+    " CASE WHEN json_valid(report) THEN CAST(report ->> 'tokens_before' AS BIGINT) END,"
+    " CASE WHEN json_valid(report) THEN CAST(report ->> 'tokens_after' AS BIGINT) END"
+    " FROM (SELECT row_number() OVER (ORDER BY rowid) AS number, * FROM compactions WHERE session = ?) AS numbered"
 )
 
 

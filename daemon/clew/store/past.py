@@ -87,5 +87,5 @@ def sight(db: Connection, turn: str, at: float, limit: int) -> Sight:
 
 def _base(db: Connection, turn: TurnRow) -> tuple[str, int]:
     """(the session whose view a turn goes on from, the last row of that in front of it)."""
-    forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run", (turn.session,)).fetchone()
+    forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run = 1", (turn.session,)).fetchone()
     return (forked[0], forked[1]) if forked else (turn.session, (turn.first_seq or 2**62) - 1)

@@ -121,7 +121,10 @@ def set_aside(db: Connection, chat: int, address: str) -> None:
     db.execute("DELETE FROM outbox WHERE address = ? AND state IN ('draft', 'pending', 'dead', 'unknown')", (address,))
     for table in ("outbox", "timeline", "attachments"):
         db.execute(f"UPDATE {table} SET address = ? WHERE address = ?", (aside, address))
-    db.execute("UPDATE OR IGNORE note_scopes SET scope = 'project:' || ? WHERE scope = 'project:' || ?", (aside, address))
+    db.execute(
+        "UPDATE note_scopes SET scope = ?1 WHERE scope = ?2 AND NOT EXISTS (SELECT 1 FROM note_scopes AS there WHERE there.scope = ?1)",
+        (f"project:{aside}", f"project:{address}"),
+    )
 
 
 def _adopt_chats(db: Connection) -> None:
@@ -143,6 +146,6 @@ def owner_chat(db: Connection) -> tuple[str, str] | None:
     row = db.execute(
         "SELECT chats.address, chats.person FROM chats JOIN people ON people.id = chats.person"
         " WHERE people.role = 'owner' AND chats.direct = 1 AND chats.former IS NULL"
-        " ORDER BY (SELECT max(seq) FROM timeline WHERE timeline.address = chats.address) DESC LIMIT 1"
+        " ORDER BY (SELECT max(seq) FROM timeline WHERE timeline.address = chats.address) DESC NULLS LAST LIMIT 1"
     ).fetchone()
     return (row[0], row[1]) if row else None

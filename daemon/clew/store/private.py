@@ -42,7 +42,7 @@ def goes_on(db: Connection, session: str) -> bool:
 def rows(db: Connection, session: str) -> tuple[str, ...]:
     """Ids of what was said in private in a thread, in order."""
     found = db.execute(
-        f"SELECT m.id FROM private_spans AS p CROSS JOIN messages AS m ON {_SPAN.format('m')} WHERE p.session = ? ORDER BY m.seq",
+        f"SELECT m.id FROM private_spans AS p CROSS JOIN messages AS m WHERE {_SPAN.format('m')} AND p.session = ? ORDER BY m.seq",
         (session,),
     )
     return tuple(identifier for (identifier,) in found)
@@ -52,7 +52,7 @@ def is_source(db: Connection, message: str) -> bool:
     """Whether a message was said in private, or by a job that goes on from a thread which is."""
     row = db.execute(
         f"SELECT 1 FROM messages AS m JOIN private_spans AS p ON {_SPAN.format('m')} WHERE m.id = ?1"
-        " UNION SELECT 1 FROM messages AS m JOIN sessions AS s ON s.id = m.session AND s.run"
+        " UNION SELECT 1 FROM messages AS m JOIN sessions AS s ON s.id = m.session AND s.run = 1"
         " JOIN private_spans AS p ON p.session = s.parent AND p.until_seq IS NULL WHERE m.id = ?1",
         (message,),
     ).fetchone()

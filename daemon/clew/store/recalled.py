@@ -16,7 +16,8 @@ _ASKED = (
 
 def put(db: Connection, turn: str, recalled: Recalled) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO recalled (turn, message, quoted, score, why, shown) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO recalled (turn, message, quoted, score, why, shown) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (turn, message) DO UPDATE"
+        " SET quoted = excluded.quoted, score = excluded.score, why = excluded.why, shown = excluded.shown",
         (
             turn,
             recalled.message,

@@ -20,8 +20,8 @@ def waiting(db: Connection) -> tuple[int, int, str] | None:
     row: tuple[int, int, str] | None = db.execute(
         "SELECT i.id, i.chat, coalesce(i.runs_in, 'chat') FROM inbox AS i"
         " LEFT JOIN job_sessions AS named ON named.chat = i.chat AND named.name = i.runs_in"
-        " WHERE i.state = 'new' AND i.kind = 'job' AND NOT EXISTS (SELECT 1 FROM turns CROSS JOIN inbox AS other ON other.turn = turns.id"
-        "  WHERE turns.state IN ('running', 'waiting') AND +other.job = i.job)"
+        " WHERE i.state = 'new' AND i.kind = 'job' AND NOT EXISTS (SELECT 1 FROM turns CROSS JOIN inbox AS other"
+        "  WHERE other.turn = turns.id AND turns.state IN ('running', 'waiting') AND other.job || '' = i.job)"
         " AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = named.session AND turns.state IN ('running', 'waiting'))"
         " ORDER BY i.id LIMIT 1"
     ).fetchone()
@@ -52,9 +52,10 @@ def _new(db: Connection, chat: int, now: float, parent: str | None) -> str:
 def fork(db: Connection, session: str) -> None:
     """Let a run that goes on from its chat's session see it as it is now, up to the turn that runs there."""
     db.execute(
-        "UPDATE sessions SET fork_seq = min(coalesce((SELECT max(seq) FROM messages WHERE session = sessions.parent), 0),"
-        " coalesce((SELECT first_seq - 1 FROM turns WHERE turns.session = sessions.parent AND state IN ('running', 'waiting')"
-        "  AND first_seq > 0), 9000000000)) WHERE id = ? AND parent IS NOT NULL",
+        "UPDATE sessions SET fork_seq = (SELECT min(seq) FROM"
+        " (SELECT coalesce(max(seq), 0) AS seq FROM messages WHERE session = sessions.parent UNION ALL"
+        "  SELECT first_seq - 1 FROM turns WHERE turns.session = sessions.parent AND state IN ('running', 'waiting') AND first_seq > 0"
+        " ) AS ends) WHERE id = ? AND parent IS NOT NULL",
         (session,),
     )
 
@@ -115,7 +116,7 @@ def _announce(db: Connection, claim: Claim, chat: int, reply: Reply, now: float)
 def _drop_empty(db: Connection, session: str) -> None:
     """A run that asked no model leaves no session behind, unless it is a named one."""
     db.execute(
-        "DELETE FROM sessions WHERE id = ? AND run AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id)"
+        "DELETE FROM sessions WHERE id = ? AND run = 1 AND NOT EXISTS (SELECT 1 FROM messages WHERE session = sessions.id)"
         " AND NOT EXISTS (SELECT 1 FROM job_sessions WHERE session = sessions.id)",
         (session,),
     )

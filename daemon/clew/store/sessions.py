@@ -26,8 +26,8 @@ LISTING = (
 def listing(db: Connection, address: str | None = None, limit: int = 1000) -> list[SessionRow]:
     """Sessions but those of jobs' runs, the one used last first; of one chat where `address` is given."""
     rows = db.execute(
-        f"{LISTING} WHERE NOT s.run AND (? IS NULL OR c.address = ?) ORDER BY updated DESC, s.created DESC LIMIT ?",
-        (address, address, limit),
+        f"{LISTING} WHERE s.run = 0 AND c.address = coalesce(?, c.address) ORDER BY updated DESC, s.created DESC LIMIT ?",
+        (address, limit),
     )
     return [SessionRow(*row) for row in rows]
 
@@ -42,7 +42,7 @@ def matching(db: Connection, prefix: str, condition: str = "", values: Sequence[
     if not (prefix and prefix.isascii()):
         return []
     escaped = prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    rows = db.execute(f"{LISTING} WHERE s.id LIKE ? ESCAPE '\\' {condition} ORDER BY s.id LIMIT 6", (f"{escaped}%", *values))
+    rows = db.execute(f"{LISTING} WHERE lower(s.id) LIKE ? ESCAPE '\\' {condition} ORDER BY s.id LIMIT 6", (f"{escaped.lower()}%", *values))
     return [SessionRow(*row) for row in rows]
 
 
@@ -59,12 +59,12 @@ def only(found: Sequence[SessionRow], prefix: str, hint: str) -> SessionRow:
 def listing_for(db: Connection, address: str, limit: int) -> list[SessionRow]:
     """The threads that may be gone on with at an address, the one used last first: its own and, in somebody's direct chat, those of their
     other direct chats."""
-    rows = db.execute(f"{LISTING} WHERE NOT s.run AND {_MAY} ORDER BY updated DESC, s.created DESC LIMIT ?", (address, address, limit))
+    rows = db.execute(f"{LISTING} WHERE s.run = 0 AND {_MAY} ORDER BY updated DESC, s.created DESC LIMIT ?", (address, address, limit))
     return [SessionRow(*row) for row in rows]
 
 
 _MAY = (
-    "(c.address = ? OR EXISTS (SELECT 1 FROM chats AS here WHERE here.address = ? AND here.direct AND c.direct"
+    "(c.address = ? OR EXISTS (SELECT 1 FROM chats AS here WHERE here.address = ? AND here.direct = 1 AND c.direct = 1"
     " AND here.person IS NOT NULL AND here.person = c.person))"
 )
 """That a thread of the chat `c` may be gone on with at an address, which is given twice."""
@@ -72,7 +72,7 @@ _MAY = (
 
 def find_for(db: Connection, address: str, prefix: str) -> SessionRow:
     """The thread that may be gone on with at `address` and whose id begins with `prefix` alone. Raises NotFound or UsageError."""
-    found = matching(db, prefix, f"AND NOT s.run AND {_MAY}", (address, address))
+    found = matching(db, prefix, f"AND s.run = 0 AND {_MAY}", (address, address))
     return only(found, prefix, hint="/sessions lists those that you can go on with here.")
 
 
@@ -98,7 +98,9 @@ def export(db: Connection, session: str) -> dict[str, Any]:
     front = branches.in_front(db, row.id)
     if front:
         return _with_front(front, _export(db, row, 0))
-    return _export(db, row, db.execute("SELECT CASE WHEN run THEN fork_seq ELSE 0 END FROM sessions WHERE id = ?", (row.id,)).fetchone()[0])
+    return _export(
+        db, row, db.execute("SELECT CASE WHEN run = 1 THEN fork_seq ELSE 0 END FROM sessions WHERE id = ?", (row.id,)).fetchone()[0]
+    )
 
 
 def _with_front(front: Sequence[tuple[Any, ...]], exported: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +164,8 @@ def _table_row(db: Connection, table: str, identifier: str) -> dict[str, Any]:
 def _rows(db: Connection, sql: str, *values: Any) -> list[dict[str, Any]]:
     found = db.execute(sql, values)
     names = [column[0] for column in found.description]
-    return [dict(zip(names, row, strict=True)) for row in found]
+    rows = [dict(zip(names, row, strict=True)) for row in found]
+    return [{name: value for name, value in row.items() if name != "rowid"} for row in rows]  # a column where SQLite has a hidden one
 
 
 def delete(db: Connection, session: str) -> int:
@@ -175,7 +178,7 @@ def delete(db: Connection, session: str) -> int:
     forgetting.unquote(db, [row[0] for row in db.execute("SELECT id FROM messages WHERE session = ?", (session,))])
     cleaning.ask(db)
     gone = transcript.forget(db, session)
-    for (run,) in db.execute("SELECT id FROM sessions WHERE parent = ? AND run", (session,)).fetchall():
+    for (run,) in db.execute("SELECT id FROM sessions WHERE parent = ? AND run = 1", (session,)).fetchall():
         gone += delete(db, run)
     db.execute("DELETE FROM outbox WHERE session = ? AND state != 'sending'", (session,))
     db.execute("UPDATE outbox SET text = '', parts = '[]' WHERE session = ?", (session,))
@@ -194,21 +197,35 @@ def history(db: Connection, address: str, after: int, limit: int, *, newest: boo
     rows = db.execute(
         "SELECT t.seq, coalesce(o.id, i.client_id), CASE WHEN o.id IS NULL THEN 'user' ELSE 'assistant' END, coalesce(o.text, i.text),"
         " coalesce(o.created, i.received), coalesce(i.sender_name, ''), coalesce(o.in_reply_to, ''), coalesce(o.answers, '[]'),"
-        " coalesce(turns.state = 'failed', 0),"
-        " coalesce((SELECT asking FROM approvals WHERE approvals.outbox = o.id AND approvals.state = 'open' LIMIT 1), ''),"
-        " (SELECT json_group_array(json_array(id, name, mime, size)) FROM (SELECT id, name, size,"
-        "  CASE WHEN json_valid(file) THEN file ->> '$[0].mime' ELSE mime END AS mime FROM attachments WHERE inbox = i.id AND hash != ''"
-        "  ORDER BY number))"
+        " CASE WHEN turns.state = 'failed' THEN 1 ELSE 0 END,"
+        " coalesce((SELECT asking FROM approvals WHERE approvals.outbox = o.id AND approvals.state = 'open' LIMIT 1), ''), i.id"
         " FROM timeline AS t LEFT JOIN inbox AS i ON i.id = t.inbox"
         " LEFT JOIN outbox AS o ON o.number = t.outbox LEFT JOIN turns ON turns.id = o.turn"
         f" WHERE t.address = ? AND t.seq > ? ORDER BY t.seq {'DESC' if newest else 'ASC'} LIMIT ?",
         (address, after, limit),
     ).fetchall()
-    said = [_said(*row) for row in rows]
+    sent = _sent(db, [row[-1] for row in rows if row[-1] is not None])
+    said = [_said(sent.get(row[-1], ()), *row[:-1]) for row in rows]
     return said[::-1] if newest else said
 
 
+def _sent(db: Connection, arrivals: Sequence[int]) -> dict[int, tuple[Sent, ...]]:
+    """The files that are stored of arrivals, by their inbox rows."""
+    found: dict[int, tuple[Sent, ...]] = {}
+    rows = db.execute(
+        "SELECT inbox, id, name, mime, size, file FROM attachments WHERE inbox IN (SELECT CAST(value AS BIGINT) FROM json_each(?))"
+        " AND hash <> '' ORDER BY number",
+        (json.dumps(arrivals),),
+    )
+    for number, identifier, name, mime, size, file in rows:
+        stored: list[Any] = readable(file, [])
+        known = str(stored[0].get("mime", mime)) if stored else mime
+        found[number] = (*found.get(number, ()), Sent(identifier, name, known, size))
+    return found
+
+
 def _said(
+    files: tuple[Sent, ...],
     seq: int,
     identifier: str,
     role: Any,
@@ -219,9 +236,7 @@ def _said(
     answers: str,
     failed: int,
     asking: str,
-    sent: str,
 ) -> Said:
-    files = tuple(Sent(*each) for each in json.loads(sent))
     known: tuple[str, ...] = tuple(readable(answers, []))
     return Said(seq, identifier, role, text, at, name, in_reply_to, known, bool(failed), asking[:QUESTION_CODE], files)
 
@@ -240,7 +255,9 @@ def tell(db: Connection, session: str, repairs: Sequence[str]) -> tuple[str, ...
     """Note these repairs as told. Returns those that were not."""
     new = untold(db, session, repairs)
     known = json.dumps([*_told(db, session), *new][-TOLD:], ensure_ascii=False)
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (f"repaired/{session}", known))
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (f"repaired/{session}", known)
+    )
     return new
 
 

@@ -134,7 +134,8 @@ def _risky_waits(db: Connection, now: float) -> bool:
 def _resume(db: Connection, owner: str, now: float, lease: float, room: Room = EVERYTHING, *, risky: bool) -> Claim | None:
     row = db.execute(
         f"SELECT id, session, chat, kind, epoch + 1, first_seq, started, stop_requested_at FROM turns WHERE {RUNNING}"
-        f" AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ? AND CASE WHEN kind = 'job' THEN ? ELSE ? END ORDER BY started LIMIT 1",
+        f" AND lease_until <= ? AND ({_ATTEMPTS} >= ?) = ?"
+        " AND CASE WHEN kind = 'job' THEN CAST(? AS INTEGER) ELSE CAST(? AS INTEGER) END = 1 ORDER BY started LIMIT 1",
         (now, SAFE_ATTEMPTS, risky, room.jobs, room.people),
     ).fetchone()
     if row is None:

@@ -35,7 +35,7 @@ class DeliveryDoor(Opened):
         else:
             self._notify()
 
-    async def outbox(self, states: tuple[str, ...], limit: int = -1, skip: int = 0) -> list[dict[str, Any]]:
+    async def outbox(self, states: tuple[str, ...], limit: int = 2**62, skip: int = 0) -> list[dict[str, Any]]:
         return await self._db.read(outbox.listing, states, limit, skip)
 
     async def outbox_counts(self) -> dict[str, int]:

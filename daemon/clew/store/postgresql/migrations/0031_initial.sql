@@ -14,6 +14,8 @@ END $$;
 CREATE FUNCTION instr(whole text, part text) RETURNS integer LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT strpos(whole, part) $$;
 CREATE OPERATOR ->> (LEFTARG = text, RIGHTARG = integer, FUNCTION = json_item);
 CREATE OPERATOR ->> (LEFTARG = text, RIGHTARG = text, FUNCTION = json_member);
+CREATE FUNCTION json_part(object text, name text) RETURNS text LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT object::json -> name $$;
+CREATE OPERATOR -> (LEFTARG = text, RIGHTARG = text, FUNCTION = json_part);
 
 CREATE TABLE people (
   id TEXT COLLATE "C" PRIMARY KEY,
@@ -596,7 +598,7 @@ CREATE INDEX outbox_address ON outbox (address, number);
 CREATE INDEX timeline_address ON timeline (address, seq);
 CREATE INDEX boundaries_due ON boundaries (due);
 CREATE INDEX model_calls_summaries ON model_calls (started) WHERE purpose = 'summary';
-CREATE INDEX compactions_standing ON compactions (session) WHERE undone_at IS NULL;
+CREATE INDEX compactions_standing ON compactions (session, rowid) WHERE undone_at IS NULL;  -- the newest first, without a look at the others
 CREATE INDEX compactions_undone ON compactions (session, hold_until_seq) WHERE undone_at IS NOT NULL;
 CREATE INDEX observations_entity ON observations (entity);
 CREATE UNIQUE INDEX observations_once ON observations (entity, key) WHERE valid_to IS NULL;
