@@ -19,6 +19,9 @@ installed = PATH="$(SBIN_PATH)"; command -v $(1) >/dev/null || { [ "$$(id -u)" =
 	&& DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends $(2) >/dev/null; } \
 	|| echo "$(1) is missing (apt-get install $(2)): the tests that need it are skipped"
 
+# What is compiled is kept: the tests start clew hundreds of times.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test check e2e soak bench bench-check lock
 
 run: $(STAMP)

@@ -16,12 +16,12 @@ from playwright.async_api import Browser, Page
 
 from clew.web.console import PLACES
 from tests.acceptance.furnished import furnished
-from tests.acceptance.test_browser import browser, connected
+from tests.acceptance.test_browser import browser, chromium, connected
 from tests.integration.web_harness import Clew
 
-__all__ = ["browser"]
+__all__ = ["browser", "chromium"]
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 AXE = Path(__file__).parents[1] / "axe" / "axe.min.js"
 SHA256 = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
@@ -45,7 +45,7 @@ FOCUSED = """() => {
 }"""
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def clew(tmp_path: Path) -> AsyncIterator[Clew]:
     async with furnished(tmp_path) as found:
         yield found
@@ -88,7 +88,6 @@ async def judged(page: Page, path: str) -> list[str]:
     ]
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_axe_has_nothing_grave_against_any_page(
@@ -105,17 +104,18 @@ async def test_axe_has_nothing_grave_against_any_page(
     findings, seen = list[str](), list[str]()
     async for path in pages(page, clew):
         seen.append(path)
-        findings += await judged(page, path)
+        found = await judged(page, path)
         if (wide := await page.evaluate("document.documentElement.scrollWidth")) > width:
-            findings.append(f"{path}: is {wide} px wide")
-        await page.screenshot(path=tmp_path / f"{len(seen):02}.png", full_page=True)
+            found.append(f"{path}: is {wide} px wide")
+        if found:
+            await page.screenshot(path=tmp_path / f"{len(seen):02}.png", full_page=True)
+        findings += found
     assert {place.path for place in PLACES} < set(seen)
     assert findings == []
     assert complaints == []
     await context.close()
 
 
-@pytest.mark.asyncio
 async def test_every_page_is_walked_through_by_keyboard_in_order_and_one_sees_where_one_is(clew: Clew, browser: Browser) -> None:
     page = await browser.new_page(viewport={"width": 1280, "height": 800})
     findings = []

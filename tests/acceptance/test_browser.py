@@ -23,7 +23,7 @@ from tests.emulators.server import Answer, Fault, JsonObject, Reply, Stall
 from tests.pictures import png
 from tests.servers import find_program, free_port
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 START_S = 30.0
@@ -72,7 +72,7 @@ class Daemon:
         self.process = None
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def emulator() -> AsyncIterator[OpenAIEmulator]:
     async with OpenAIEmulator(script=echo) as server:
         yield server
@@ -96,14 +96,15 @@ async def daemon_in(
             await daemon.kill()
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def daemon(tmp_path: Path, emulator: OpenAIEmulator) -> AsyncIterator[Daemon]:
     async with daemon_in(tmp_path, emulator.base_url) as running:
         yield running
 
 
-@pytest_asyncio.fixture
-async def browser() -> AsyncIterator[Browser]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium() -> AsyncIterator[Browser]:
+    """One for a whole module: it takes longer to start than most tests take."""
     program = find_program("chromium")
     if program is None:
         pytest.skip("chromium is not installed (apt-get install chromium)")
@@ -113,7 +114,15 @@ async def browser() -> AsyncIterator[Browser]:
         await running.close()
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
+async def browser(chromium: Browser) -> AsyncIterator[Browser]:
+    """With nothing in it of another test: pages, cookies and storage are of a context, and those end with the test."""
+    yield chromium
+    for context in chromium.contexts:
+        await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
     made = await browser.new_context(viewport={"width": 1280, "height": 800})
     yield made
@@ -136,7 +145,6 @@ async def say_on(page: Page, text: str) -> None:
     await page.locator("#text").press("Enter")
 
 
-@pytest.mark.asyncio
 async def test_a_chat_survives_reload_kill_and_restart(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
     """P2, P42, P48"""
     page = await open_page(context, daemon)
@@ -165,7 +173,6 @@ async def test_a_chat_survives_reload_kill_and_restart(daemon: Daemon, context: 
     assert len(emulator.calls) == 2
 
 
-@pytest.mark.asyncio
 async def test_a_message_outlives_the_page_that_wrote_it(daemon: Daemon, context: BrowserContext) -> None:  # P42
     page = await open_page(context, daemon)
     await daemon.kill()
@@ -178,7 +185,6 @@ async def test_a_message_outlives_the_page_that_wrote_it(daemon: Daemon, context
     await expect(again.locator(".assistant .prose")).to_contain_text(["closed too early"])
 
 
-@pytest.mark.asyncio
 async def test_killed_while_it_speaks_the_reply_comes_once(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
     """P48: the half that was shown goes, the reply stands there once."""
     emulator.script = lambda body: say("one two three four five six seven eight")
@@ -197,7 +203,6 @@ async def test_killed_while_it_speaks_the_reply_comes_once(daemon: Daemon, conte
     await expect(page.locator(".user")).to_have_count(1)
 
 
-@pytest.mark.asyncio
 async def test_two_tabs_show_the_same_once(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:  # BO-122
     one, two = await open_page(context, daemon), await open_page(context, daemon)
     await say_on(one, "from the first tab")
@@ -211,7 +216,6 @@ async def test_two_tabs_show_the_same_once(daemon: Daemon, context: BrowserConte
     assert len(emulator.calls) in (1, 2)
 
 
-@pytest.mark.asyncio
 async def test_a_name_that_is_none_opens_no_chat(daemon: Daemon, context: BrowserContext) -> None:
     page = await context.new_page()
     sockets: list[str] = []
@@ -225,7 +229,6 @@ async def test_a_name_that_is_none_opens_no_chat(daemon: Daemon, context: Browse
     await connected(page)
 
 
-@pytest.mark.asyncio
 async def test_a_reply_that_says_that_there_is_none_is_marked(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
     page = await open_page(context, daemon)
     emulator.faults.append(Fault(401, "authentication_error", "no"))
@@ -247,7 +250,6 @@ GIVEN = """(element, [kind, bytes]) => {
 }"""
 
 
-@pytest.mark.asyncio
 async def test_photos_are_chosen_dropped_pasted_sent_and_shown(
     daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator
 ) -> None:  # P47
@@ -272,7 +274,6 @@ async def test_photos_are_chosen_dropped_pasted_sent_and_shown(
     assert [part["type"] for part in body["messages"][-1]["content"]] == ["text", "image_url", "image_url"]
 
 
-@pytest.mark.asyncio
 async def test_a_file_that_is_too_large_is_said_and_not_uploaded(
     tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext
 ) -> None:  # P47
@@ -283,7 +284,6 @@ async def test_a_file_that_is_too_large_is_said_and_not_uploaded(
         await expect(page.locator("#send")).to_be_disabled()
 
 
-@pytest.mark.asyncio
 async def test_words_of_a_model_stay_words(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
     emulator.script = lambda body: say(ATTACK)
     page = await open_page(context, daemon)
@@ -304,7 +304,6 @@ async def test_words_of_a_model_stay_words(daemon: Daemon, context: BrowserConte
     assert [url for url in requests if not url.startswith(daemon.url)] == []
 
 
-@pytest.mark.asyncio
 async def test_markdown_is_drawn(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
     source = [
         "# Title",
@@ -339,7 +338,6 @@ async def test_markdown_is_drawn(daemon: Daemon, context: BrowserContext, emulat
     await expect(reply.locator("> .code pre")).to_have_text("# not a heading")
 
 
-@pytest.mark.asyncio
 async def test_texts_of_marks_alone_are_drawn_in_a_moment(daemon: Daemon, context: BrowserContext) -> None:
     page = await open_page(context, daemon)
     source = """async () => {
@@ -350,7 +348,6 @@ async def test_texts_of_marks_alone_are_drawn_in_a_moment(daemon: Daemon, contex
     assert len(await page.evaluate(source)) == 15
 
 
-@pytest.mark.asyncio
 async def test_what_is_too_long_is_said_and_kept(daemon: Daemon, context: BrowserContext) -> None:
     page = await open_page(context, daemon)
     await say_on(page, "x" * 200_000)
@@ -359,7 +356,6 @@ async def test_what_is_too_long_is_said_and_kept(daemon: Daemon, context: Browse
     await expect(page.locator(".entry")).to_have_count(0)
 
 
-@pytest.mark.asyncio
 async def test_what_is_refused_says_so_and_can_be_written_again(tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext) -> None:
     async with daemon_in(tmp_path, emulator.base_url, limits={"queued_per_chat": 1}) as daemon:
         hold = emulator.hold()
@@ -379,7 +375,6 @@ async def test_what_is_refused_says_so_and_can_be_written_again(tmp_path: Path, 
         await expect(page.locator(".assistant").last).to_contain_text("one too many")
 
 
-@pytest.mark.asyncio
 async def test_older_messages_are_loaded_where_one_reads(daemon: Daemon, context: BrowserContext, emulator: OpenAIEmulator) -> None:
     page = await open_page(context, daemon)
     # Commands are answered without the model; 120 of them are more than a page is given at first.
@@ -399,7 +394,6 @@ async def test_older_messages_are_loaded_where_one_reads(daemon: Daemon, context
     await expect(page.locator(".day:visible")).to_have_count(1)
 
 
-@pytest.mark.asyncio
 async def test_a_link_logs_a_member_in_and_leaves_the_owners_things_alone(
     tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext
 ) -> None:  # P33
@@ -429,7 +423,6 @@ async def test_a_link_logs_a_member_in_and_leaves_the_owners_things_alone(
         await expect(page.locator("#login")).to_be_visible()
 
 
-@pytest.mark.asyncio
 async def test_with_a_token_the_page_asks_once(tmp_path: Path, emulator: OpenAIEmulator, context: BrowserContext) -> None:
     async with daemon_in(tmp_path, emulator.base_url, http={"token": "open sesame"}) as daemon:
         page = await context.new_page()
@@ -448,7 +441,6 @@ async def test_with_a_token_the_page_asks_once(tmp_path: Path, emulator: OpenAIE
         await expect(page.locator("#login")).to_be_visible()
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("width", [320, 390, 1280])
 async def test_nothing_is_wider_than_the_screen(daemon: Daemon, browser: Browser, emulator: OpenAIEmulator, width: int) -> None:
     wide = "| " + " | ".join("column" * 3 for _ in range(12)) + " |\n|" + "---|" * 12
@@ -474,7 +466,6 @@ def sealing(body: JsonObject) -> Answer:
     return Reply([{"type": "tool_use", "id": "c1", "name": "seal", "input": {"call": "letter"}}], "tool_use")
 
 
-@pytest.mark.asyncio
 async def test_a_question_is_answered_by_a_button(tmp_path: Path, browser: Browser) -> None:
     environment = stamp.installed(tmp_path)
     async with OpenAIEmulator(script=sealing) as model, daemon_in(tmp_path, model.base_url, environment=environment) as daemon:
@@ -524,7 +515,6 @@ FAINT = """() => {
 """Elements whose words have less contrast than 4.5:1 (WCAG 2.2, 1.4.3)."""
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 320)])
 async def test_the_console_is_read_and_used_by_keyboard(
     tmp_path: Path, emulator: OpenAIEmulator, browser: Browser, theme: Literal["light", "dark"], width: int

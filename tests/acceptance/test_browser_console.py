@@ -11,21 +11,20 @@ from playwright.async_api import Browser, expect
 
 from clew.store.notes import Where
 from tests.acceptance.furnished import furnished
-from tests.acceptance.test_browser import browser
+from tests.acceptance.test_browser import browser, chromium
 from tests.integration.web_harness import Clew
 
-__all__ = ["browser"]
+__all__ = ["browser", "chromium"]
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def clew(tmp_path: Path) -> AsyncIterator[Clew]:
     async with furnished(tmp_path) as found:
         yield found
 
 
-@pytest.mark.asyncio
 async def test_new_lines_of_the_log_come_by_themselves_and_older_ones_stay(clew: Clew, browser: Browser) -> None:
     page = await browser.new_page()
     await page.goto(f"{clew.url}/console/log")
@@ -39,7 +38,6 @@ async def test_new_lines_of_the_log_come_by_themselves_and_older_ones_stay(clew:
     await page.close()
 
 
-@pytest.mark.asyncio
 async def test_without_scripts_every_form_works(clew: Clew, browser: Browser, tmp_path: Path) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()

@@ -8,22 +8,22 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from clew.web.console.threads import PAGE, THREAD, THREADS
-from tests.acceptance.test_browser import PATIENCE_MS, browser
+from tests.acceptance.test_browser import PATIENCE_MS, browser, chromium
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo
 from tests.integration.engine import chat_script
 from tests.integration.test_web_console_threads import import_rows, talk
 from tests.integration.web_harness import Clew, running, settings
 
-__all__ = ["browser"]
+__all__ = ["browser", "chromium"]
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 ROWS = 2 * PAGE + 20
 SUMMARY = "add | fact | local | said | #1 | The pump has 4 valves."
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def clew(tmp_path: Path) -> AsyncIterator[Clew]:
     async with OpenAIEmulator(script=chat_script(echo, SUMMARY)) as model:
         agent = {"compression": {"trigger_messages": 60, "keep_recent": 2}}
@@ -36,7 +36,6 @@ async def rows(page: Page) -> list[int]:
     return [int(each[1:]) for each in await page.locator(".transcript .said").evaluate_all("all => all.map(each => each.id)")]
 
 
-@pytest.mark.asyncio
 async def test_a_thread_is_found_read_searched_compacted_and_undone(clew: Clew, browser: Browser) -> None:  # P20, P21, P24
     await import_rows(clew, "longer", ROWS)
     session = await talk(clew, *(f"The pump has {number} valves." for number in range(5)))
@@ -87,7 +86,6 @@ async def test_a_thread_is_found_read_searched_compacted_and_undone(clew: Clew, 
     await page.close()
 
 
-@pytest.mark.asyncio
 async def test_the_overview_renews_itself_and_leaves_the_focus_where_it_is(clew: Clew, browser: Browser) -> None:
     page = await browser.new_page(viewport={"width": 1280, "height": 800})
     await page.clock.install()
@@ -104,7 +102,6 @@ async def test_the_overview_renews_itself_and_leaves_the_focus_where_it_is(clew:
     await page.close()
 
 
-@pytest.mark.asyncio
 async def test_without_a_script_a_thread_is_read_page_by_page_and_deleted(clew: Clew, browser: Browser) -> None:  # P4
     await import_rows(clew, "longer", ROWS)
     context = await browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 800})
