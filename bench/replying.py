@@ -1,8 +1,9 @@
 """What a reply costs without its model: from a message over MQTT to the reply over MQTT, beside the least that has to be done."""
 
 import statistics
+import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import cycle, pairwise
 from pathlib import Path
 
@@ -18,7 +19,8 @@ METHOD = f"""
 One person after the other says a sentence over MQTT and waits for the reply, which a model gives at once that costs nothing. CPU is that
 of clew's process, all threads, from one reply to the next, at the median; times are from the message to its reply, with broker and
 client. Compactions are among the turns. In front of them stand the messages that are named, all but the last of them behind a summary; in
-each of several chats {SHORT}. The floor is a loop that does the least: receive from the broker, one durable commit, publish.
+each of several chats {SHORT}. The floor is a loop that does the least: receive from the broker, one durable commit, publish; it is
+measured at the beginning, in the middle and at the end.
 """
 
 
@@ -44,41 +46,53 @@ async def cost(measured: Measured, port: int, turns: int, people: Sequence[str],
     return Cost(statistics.median(b - a for a, b in pairwise(marks)) / 1e6, quantile(took, 0.5) * 1e3, quantile(took, 0.99) * 1e3)
 
 
+Costs = dict[int, Cost]
+
+
 async def measure(run: Run) -> list[Figure]:
-    turns, folder = run.sizes.turns, run.made("replying")
+    folder = run.made("replying")
+    found: dict[bool, tuple[Costs, Costs]] = {}
     with broker(folder / "broker") as server:
-        with stopped(floor(server.port, folder)) as process:
-            least = await cost(process, server.port, turns, ["ada"], daemon=False)
-        figures = [
-            Figure(f"floor ({FLOOR}): CPU", least.cpu, "ms"),
-            Figure(f"floor ({FLOOR}): half of the replies within", least.p50, "ms"),
-            Figure(f"floor ({FLOOR}): 99 of 100 replies within", least.p99, "ms"),
-        ]
+        floors = [await _floor(run, folder, server.port)]
         for recall in (False, True):
-            figures += await _rows(run, folder, server.port, least, recall=recall)
+            found[recall] = await _measured(run, folder, server.port, recall=recall)
+            floors.append(await _floor(run, folder, server.port))
+    least = Cost(*(statistics.median(values) for values in zip(*map(astuple, floors), strict=True)))
+    figures = [
+        Figure(f"floor ({FLOOR}): CPU", least.cpu, "ms"),
+        Figure(f"floor ({FLOOR}): half of the replies within", least.p50, "ms"),
+        Figure(f"floor ({FLOOR}): 99 of 100 replies within", least.p99, "ms"),
+    ]
+    for recall, (lengths, many) in found.items():
+        figures += _rows(lengths, many, least, "on" if recall else "off")
     return figures
 
 
-async def _rows(run: Run, folder: Path, port: int, least: Cost, *, recall: bool) -> list[Figure]:
-    word = "on" if recall else "off"
+async def _floor(run: Run, folder: Path, port: int) -> Cost:
+    own = Path(tempfile.mkdtemp(dir=folder))
+    with stopped(floor(port, own)) as process:
+        return await cost(process, port, run.sizes.turns, ["ada"], daemon=False)
+
+
+async def _measured(run: Run, folder: Path, port: int, *, recall: bool) -> tuple[Costs, Costs]:
+    """By the messages of one thread, and by the number of chats."""
     lengths = {messages: await _clew(run, folder, port, messages, 1, recall=recall) for messages in run.sizes.messages}
-    many = {chats: await _clew(run, folder, port, SHORT, chats, recall=recall) for chats in run.sizes.chats if chats > 1}
-    figures = [figure for messages, found in lengths.items() for figure in _figures(found, least, word, "length", messages)]
+    return lengths, {chats: await _clew(run, folder, port, SHORT, chats, recall=recall) for chats in run.sizes.chats if chats > 1}
+
+
+def _rows(lengths: Costs, many: Costs, least: Cost, recall: str) -> list[Figure]:
     longest = max(lengths)
-    figures.append(
-        Figure(
-            f"recall {word}, {longest:,} messages: CPU",
-            lengths[longest].cpu,
-            "ms",
-            Against(f"with {SHORT} messages", lengths[SHORT].cpu),
-            () if recall else (at_most_times(1.2),),
-        )
-    )
-    return figures + [figure for chats, found in many.items() for figure in _figures(found, least, word, "chats", chats)]
+    short = Against(f"with {SHORT} messages", lengths[SHORT].cpu)
+    bounds = (at_most_times(1.2),) if recall == "off" else ()
+    return [
+        *(figure for messages, found in lengths.items() for figure in _figures(found, least, recall, "length", messages)),
+        Figure(f"recall {recall}, {longest:,} messages: CPU", lengths[longest].cpu, "ms", short, bounds),
+        *(figure for chats, found in ({1: lengths[SHORT]} | many).items() for figure in _figures(found, least, recall, "chats", chats)),
+    ]
 
 
 def _figures(found: Cost, least: Cost, recall: str, plot: str, x: int) -> list[Figure]:
-    of = f"recall {recall}, " + (f"{x:,} messages" if plot == "length" else f"{x:,} chats")
+    of = f"recall {recall}, " + (f"{x:,} messages" if plot == "length" else ("1 chat" if x == 1 else f"{x:,} chats"))
     targets = (at_most(3.5), at_most_times(4.0)) if recall == "off" else ()
     point = Point(f"reply-{plot}", f"recall {recall}", x)
     return [

@@ -20,7 +20,7 @@ class Sizes:
     messages: tuple[int, ...] = (0, 100, 10_000, 100_000, 1_000_000)
     chats: tuple[int, ...] = (1, 10, 100, 1_000)
     turns: int = 300
-    seconds: float = 15.0
+    seconds: float = 10.0
     arrivals: int = 4_000
     found: tuple[int, ...] = (10_000, 100_000, 1_000_000)
     questions: int = 100
