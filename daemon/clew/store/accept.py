@@ -49,9 +49,13 @@ def cursor(db: Connection, transport: str) -> str | None:
 
 
 def _accept(db: Connection, item: Inbound, now: float, decide: Decide, instant: bool) -> tuple[Receipt, Verdict]:
-    if db.execute("SELECT 1 FROM inbox WHERE external_id = ?", (item.external_id,)).fetchone():
+    known, deleted = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM inbox WHERE external_id = :id), EXISTS (SELECT 1 FROM deletions WHERE external_id = :id)",
+        {"id": item.external_id},
+    ).fetchone()
+    if known:
         return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
-    if deletions.came_first(db, item.external_id):
+    if deleted:
         return Receipt(item.external_id, "refused", DELETED), Verdict(refused=DELETED)
     sender = _sender(db, item, now)
     if sender.person is not None:
@@ -127,26 +131,25 @@ def _stored_id(item: Inbound, verdict: Verdict) -> str:
 def _sender(db: Connection, item: Inbound, now: float) -> Sender:
     found = people.find(db, item.identity)
     request, open_requests = (None, 0) if found else _requests(db, item.identity, now)
-    chat = db.execute("SELECT id, session FROM chats WHERE address = ?", (str(item.address),)).fetchone()
-    chat_id, session = chat or (None, None)
-    waiting = "SELECT count(*) - coalesce(sum(overheard), 0), coalesce(sum(overheard), 0) FROM inbox"
-    queued, lines = db.execute(f"{waiting} WHERE chat = ? AND state = 'new' AND kind <> 'job'", (chat_id,)).fetchone()
-    # A job that speaks here can be stopped here, where nobody's own turn runs.
+    waiting = "SELECT count(*) FROM inbox WHERE chat = chats.id AND state = 'new' AND kind <> 'job' AND overheard"
+    chat = db.execute(f"SELECT id, session, ({waiting} = 0), ({waiting} = 1) FROM chats WHERE address = ?", (str(item.address),)).fetchone()
+    chat_id, session, queued, lines = chat or (None, None, 0, 0)
     offer = links.meant(db, item, now, known=found is not None)
     if found:
         people.seen(db, item.identity, now)
     running = db.execute(
-        "SELECT id FROM turns WHERE (session = ? OR (chat = ? AND kind = 'job')) AND state IN ('running', 'waiting')"
-        " ORDER BY kind = 'job' LIMIT 1",
+        "SELECT kind = 'job', id FROM turns WHERE (session = ? OR (chat = ? AND kind = 'job')) AND state IN ('running', 'waiting')",
         (session, chat_id),
-    ).fetchone()
+    ).fetchall()
+    # A job that speaks here can be stopped here, where nobody's own turn runs.
+    _, turn = min(running, default=(False, None))
     return Sender(
         person=found[0] if found else None,
         role=found[1] if found else None,  # type: ignore[arg-type]  # checked by the table
         request=request,  # type: ignore[arg-type]  # checked by the table
         queued=queued,
         open_requests=open_requests,
-        running=running[0] if running else None,
+        running=turn,
         asked=approvals.asked_at(db, chat_id, found[0], now) if found else (),
         lines=lines,
         loop=loops.seen(db, item, chat_id, found[0] if found else None, now),

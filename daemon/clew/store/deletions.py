@@ -36,11 +36,6 @@ def take(db: Connection, item: Inbound, now: float) -> bool:
     return withdraw(db, number, turn, message, now)
 
 
-def came_first(db: Connection, external_id: str) -> bool:
-    """Whether a message was deleted before it came."""
-    return db.execute("SELECT 1 FROM deletions WHERE external_id = ?", (external_id,)).fetchone() is not None
-
-
 def of_turn(db: Connection, turn: str, now: float) -> None:
     """Take back what was deleted while this turn answered it."""
     rows = db.execute(
