@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
@@ -111,7 +111,7 @@ def names(number: int) -> tuple[str, ...]:
     return ("ada", *(f"p{each}" for each in range(1, number)))
 
 
-def write_config(folder: Path, port: int | None, people: Iterable[str] = ("ada",), **settings: Mapping[str, Any]) -> Path:
+def write_config(folder: Path, port: int | None, people: Iterable[str] = ("ada",), **settings: Any) -> Path:
     """A config for people at the broker at `port`, None for none. settings: sections that differ from this."""
     config: dict[str, Any] = {
         "data_dir": str(folder / "data"),

@@ -1,12 +1,13 @@
 """Which database a test's stores are in: a file each, or Debian's PostgreSQL, started once for a whole run."""
 
 import atexit
+import contextlib
 import glob
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,17 @@ class Postgres(Server):
         return self.url(name)
 
 
+@contextlib.contextmanager
+def postgres(*, durable: bool = False) -> Iterator[Postgres]:
+    """A server with a folder of its own, which the server's user can reach, and in which its socket's path is short."""
+    folder = Path(tempfile.mkdtemp(prefix="clew-postgresql-", dir="/tmp"))
+    try:
+        with Postgres(folder, durable=durable) as server:
+            yield server
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 class Databases:
     """What the stores of the running test are in: `kind`, and the address of each folder's."""
 
@@ -102,12 +114,9 @@ class Databases:
         if self._server is None:
             if program("postgres") is None:
                 pytest.skip(MISSING)
-            folder = Path(tempfile.mkdtemp(prefix="clew-postgresql-", dir="/tmp"))  # its socket's path must be short
-            server = Postgres(folder)
-            server.start()
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
-            atexit.register(server.stop)
-            self._server = server
+            running = contextlib.ExitStack()
+            self._server = running.enter_context(postgres())
+            atexit.register(running.close)
         return self._server
 
 

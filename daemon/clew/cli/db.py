@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
+from clew import data_dir
 from clew.cli.client import connected
 from clew.cli.options import asynchronous, config_option, json_option, settings
 from clew.cli.output import print_json
 from clew.cli.reading import existing_store, place, reading
 from clew.config import Config
 from clew.config.database import is_shared
-from clew.errors import ClewError
-from clew.store import backups
-from clew.store.files.folder import FOLDER, Folder, copied
+from clew.errors import ClewError, NotFound
+from clew.store import backups, opening
 from clew.store.sqlite.backup import files_beside
 
 BETWEEN_LOOKS = 0.2
@@ -53,11 +53,11 @@ def backup(target: Path, keep: int | None, path: Path | None, as_json: bool) -> 
     """Copy the database to a new file, with a daemon running or not, and check the copy. Files of messages go to PATH.files beside it.
     Where PATH is a folder, the copy gets a name by its time in it. Exit code 1 if that fails.
 
-    Of a store in PostgreSQL the files of messages are copied, and the pg_dump command for all else is printed.
+    Of a store in PostgreSQL nothing is copied: the pg_dump command that does it is printed.
     """
     config = settings(path)
     if is_shared(config.store):
-        _back_up_files(config, target, keep, as_json)
+        _tell_pg_dump(config, target, as_json)
         return
     source = existing_store(config)
     folder = target if target.is_dir() else None
@@ -79,25 +79,13 @@ def backup(target: Path, keep: int | None, path: Path | None, as_json: bool) -> 
         click.echo(f"{each}: removed, {keep} newer ones are kept")
 
 
-def _back_up_files(config: Config, target: Path, keep: int | None, as_json: bool) -> None:
-    """What of a backup is left to clew where the database is PostgreSQL's. One folder of files serves all dumps: none of them changes."""
-    if keep:
-        raise click.UsageError("--keep is for copies of a file; dumps of PostgreSQL are kept by whoever runs pg_dump.")
-    whole = target / "clew.dump" if target.is_dir() else target
-    beside = files_beside(whole)
-    number = copied(_held(config), Folder(config.data_dir / FOLDER), Folder(beside))
-    command = backups.by_hand(config.store, whole)
+def _tell_pg_dump(config: Config, target: Path, as_json: bool) -> None:
+    """Everything is in the database, files of messages too, and its own tools copy it while everything runs."""
+    command = backups.by_hand(config.store, target / "clew.dump" if target.is_dir() else target)
     if as_json:
-        print_json({"path": None, "files": number, "beside": str(beside), "command": command})
-        return
-    click.echo(f"{beside}: {number:,} file{'' if number == 1 else 's'} of messages, checked")
-    click.echo(f"The database itself is PostgreSQL's to copy, while everything runs:\n  {command}")
-
-
-@asynchronous
-async def _held(config: Config) -> list[str]:
-    async with reading(config) as store:
-        return await store.files.held()
+        print_json({"path": None, "command": command})
+    else:
+        click.echo(f"A store in PostgreSQL is for its own tools to copy, files of messages and all:\n  {command}")
 
 
 def _rotated(folder: Path, keep: int, made: Path) -> list[Path]:
@@ -143,6 +131,57 @@ async def reindex(path: Path | None, as_json: bool) -> None:
         print_json({"messages": total})
     else:
         click.echo(f"the search index was built anew from {total:,} messages")
+
+
+@db.command()
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@click.option("--again", is_flag=True, help="Begin anew, and overwrite what TO holds.")
+@config_option
+@json_option
+def copy(source: str, target: str, again: bool, path: Path | None, as_json: bool) -> None:
+    """Copy the whole store from an SQLite file into a PostgreSQL database, or back, and compare every row.
+
+    FROM and TO: `sqlite` for the file in the data directory, `config` for what `store` of the config names, a path, or
+    postgresql://…. No clew may run meanwhile. Interrupted, it goes on where it was. Exit code 1 if the copy is not whole.
+    """
+    config = settings(path)
+    folder = data_dir.made(config.data_dir)
+    with data_dir.locked(folder):
+        rows = asyncio.run(_copied(_named(source, config), _named(target, config), config, again))
+    if as_json:
+        print_json({"rows": rows})
+    else:
+        click.echo(f"{rows:,} rows copied and compared")
+
+
+def _named(given: str, config: Config) -> str | Path:
+    """The address of a PostgreSQL database, or the path of a file."""
+    where = config.store if given == "config" else given
+    if is_shared(where):
+        return where
+    return config.data_dir / opening.FILE if where == "sqlite" else Path(where)
+
+
+async def _copied(source: str | Path, target: str | Path, config: Config, again: bool) -> int:
+    if isinstance(source, str) == isinstance(target, str):
+        raise click.UsageError("One of FROM and TO is a file, the other one a PostgreSQL database. `clew db backup` copies a file.")
+    if isinstance(source, Path) and not source.exists():
+        raise NotFound(f"There is no {source}.")
+    return await opening.copied(source, target, time.time(), config.secrets(), Progress().tell, again=again)
+
+
+class Progress:
+    """Says on a terminal how far a copy is, a line for each table."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._last = ""
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        if self._shown and total:
+            click.echo(("" if what == self._last else "\n" if self._last else "") + f"\r{what}: {done:,} of {total:,}", err=True, nl=False)
+            self._last = what
 
 
 def _tell(done: int, total: int) -> None:

@@ -1,6 +1,7 @@
 """The store on a database that speaks SQL: every verb is one transaction, run in one hop."""
 
-from clew.store import rebuilding, transcript
+from clew.errors import StoreError
+from clew.store import copying, rebuilding, transcript
 from clew.store.connection import Connection
 from clew.store.doors.delivery import DeliveryDoor
 from clew.store.doors.health import HealthDoor
@@ -22,7 +23,9 @@ class SqlStore(
     """All verbs. A database's own class opens it; `close` closes it (its connections live in threads)."""
 
     async def prepare(self, read_only: bool) -> None:
-        """Bring the indexes up to date and load what is kept in memory."""
+        """Bring the indexes up to date and load what is kept in memory. Raises StoreError where the store is a copy that is not whole."""
+        if await self._db.read(copying.is_unfinished):
+            raise StoreError("This store is a copy that was begun and is not whole.", hint="`clew db copy` goes on with it.", lasting=True)
         if not read_only:
             if not await self._db.read(self._index.is_current):
                 await self.documents.rebuild()

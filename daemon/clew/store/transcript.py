@@ -260,6 +260,16 @@ def index_into(db: Connection, index: Comparison) -> Iterator[tuple[int, set[str
         yield place, _words(columns)
 
 
+def index_places(db: Connection, after: int, limit: int) -> int | None:
+    """Index the messages at the next places, so many, which are counted already. Returns the last place, None where there was none."""
+    last = db.execute(
+        "SELECT max(place) FROM (SELECT place FROM places WHERE place > ? ORDER BY place LIMIT ?) AS following", (after, limit)
+    ).fetchone()[0]
+    if last is not None:
+        db.words("messages").put_all([(place, _columns(db, found)) for place, _, found in _placed(db, after + 1, last)])
+    return None if last is None else int(last)
+
+
 def words_at(db: Connection, first: int, last: int) -> list[tuple[int, int, str, set[str]]]:
     """(place, number, id, words) of the messages at these places, in order."""
     return [(place, number, found.id, _words(_columns(db, found))) for place, number, found in _placed(db, first, last)]

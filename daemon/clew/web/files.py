@@ -54,8 +54,8 @@ class Files:
         address = self._place(request)
         identifier = request.match_info["id"]
         kept = await self._service.store.files.at(str(address), identifier) if is_file_id(identifier) else None
-        path = self._service.store.files.folder.place(kept.hash) if kept else None
-        if kept is None or path is None or not await asyncio.to_thread(path.is_file):
+        path = await self._service.store.files.path(kept.hash) if kept else None
+        if kept is None or path is None:
             raise Problem(404, "There is no such file in this chat.")
         return await given(path, kept.name)
 

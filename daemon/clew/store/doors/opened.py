@@ -34,6 +34,9 @@ class Opened:
     files, vectors, spending, leases: their verbs. shared: other processes may work on the same database; else nobody else is told.
     """
 
+    FILES = FilesDoor
+    """The verbs of files, by where their bytes are kept."""
+
     def __init__(self, path: Path, database: Database, index: Indexer, known: Collection[str] = ()) -> None:
         self._path = path
         self._db = database
@@ -50,7 +53,7 @@ class Opened:
         self.leases = LeasesDoor(database)
         self.arrivals = Changes("arrivals")
         self.stops = Changes("stops")
-        self.files = FilesDoor(database, path, lambda: self._notify(self.arrivals))
+        self.files = self.FILES(database, path, lambda: self._notify(self.arrivals))
         self.jobs_changed = Changes("jobs")
         self.chores = Changes("chores")
         self.freed = Changes("freed")

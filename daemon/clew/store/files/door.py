@@ -3,11 +3,13 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from clew.messages import File
 from clew.store.changes import Changes
+from clew.store.connection import Connection
 from clew.store.database import Database
 from clew.store.files import Kept, Waiting, verbs
 from clew.store.files.folder import FOLDER, Folder, Writing
@@ -48,15 +50,17 @@ class FilesDoor:
 
     async def take(self, file: Waiting, pieces: AsyncIterator[bytes], most: int, now: Callable[[], float]) -> None:
         """Store the bytes of a file. Raises TooLarge above `most` bytes, OSError where the disk does not take them."""
-        await self._stored(pieces, most, lambda writing: self._db.write(verbs.took, file.id, writing.hash, writing.size, now()))
+        await self._stored(pieces, most, lambda writing: partial(verbs.took, of=file.id, digest=writing.hash, size=writing.size, now=now()))
 
     async def upload(self, address: str, name: str, mime: str, pieces: AsyncIterator[bytes], most: int, now: float) -> str:
         """Store a file that is about to be sent at an address. Returns its id. Raises TooLarge, OSError."""
         return await self._stored(
-            pieces, most, lambda writing: self._db.write(verbs.upload, address, name, mime, writing.size, writing.hash, now)
+            pieces,
+            most,
+            lambda writing: partial(verbs.upload, address=address, name=name, mime=mime, size=writing.size, digest=writing.hash, now=now),
         )
 
-    async def _stored(self, pieces: AsyncIterator[bytes], most: int, note: Callable[[Writing], asyncio.Future[T]]) -> T:
+    async def _stored(self, pieces: AsyncIterator[bytes], most: int, note: Callable[[Writing], Callable[[Connection], T]]) -> T:
         writing = await asyncio.to_thread(self.folder.writing)
         with writing:
             held = bytearray()
@@ -71,7 +75,11 @@ class FilesDoor:
             await asyncio.to_thread(writing.sync)
             async with self._placing:
                 await asyncio.to_thread(writing.keep)
-                return await note(writing)
+                return await self._noted(writing.hash, note(writing))
+
+    async def _noted(self, digest: str, note: Callable[[Connection], T]) -> T:
+        """Write the row of a file that is in its place."""
+        return await self._db.write(note)
 
     def placing(self) -> asyncio.Lock:
         """Held while files are put in their places whose rows follow."""
@@ -100,6 +108,11 @@ class FilesDoor:
     async def read(self, digest: str) -> bytes | None:
         """The bytes of a file; None where they are not there, or damaged."""
         return await asyncio.to_thread(self.folder.read, digest)
+
+    async def path(self, digest: str) -> Path | None:
+        """Where the bytes of a file lie; None where they are not there."""
+        place = self.folder.place(digest)
+        return place if await asyncio.to_thread(place.is_file) else None
 
     async def at(self, address: str, identifier: str) -> Kept | None:
         """A file that was sent at an address."""
@@ -133,14 +146,10 @@ class FilesDoor:
             await asyncio.to_thread(self.folder.remove, each)
         return len(orphans)
 
-    async def held(self) -> list[str]:
-        """The hashes of all files that somebody holds, in order."""
-        return sorted(await self._db.read(verbs.wanted))
-
     async def check(self) -> list[str]:
         """What is wrong with the files, in words."""
         wanted = await self._db.read(verbs.wanted)
-        found = set(await asyncio.to_thread(lambda: list(self.folder.hashes())))
+        found = await self._held()
         damaged = [digest for digest in sorted(wanted & found) if await self.read(digest) is None]
         return [
             f"{len(hashes)} file{'s' if len(hashes) > 1 else ''} {what}, for instance {self.folder.place(hashes[0])}"
@@ -150,3 +159,7 @@ class FilesDoor:
             )
             if hashes
         ]
+
+    async def _held(self) -> set[str]:
+        """The hashes of all files that are kept."""
+        return set(await asyncio.to_thread(lambda: list(self.folder.hashes())))

@@ -80,11 +80,11 @@ def spare(db: Connection, identifier: str, again_at: float) -> None:
     )
 
 
-def took(db: Connection, identifier: str, digest: str, size: int, now: float) -> None:
+def took(db: Connection, of: str, digest: str, size: int, now: float) -> None:
     """The bytes are stored: what is left is to read them."""
     db.execute(
         f"UPDATE attachments SET state = 'fetched', hash = ?, size = ?, ref = '', attempts = 0, next_at = ? WHERE id = ? AND {OPEN}",
-        (digest, size, now, identifier),
+        (digest, size, now, of),
     )
 
 

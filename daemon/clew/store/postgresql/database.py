@@ -92,7 +92,7 @@ class PostgresDatabase(GroupedDatabase):
         readers = [_Worker(url, f"clew-reader-{number}", True, index) for number in range(READERS)]
         database = cls(url, writer, readers, _Worker(url, "clew-aside", read_only, index))
         try:
-            await writer.run(lambda db: _prepare(db, url, read_only))
+            await writer.run(lambda db: prepare(db, url, read_only))
         except BaseException as error:
             await database.close()
             told = unreachable(url, error)
@@ -209,7 +209,8 @@ def migrations() -> list[tuple[int, str]]:
     return sorted(steps)
 
 
-def _prepare(db: PostgresConnection, url: str, read_only: bool) -> None:
+def prepare(db: PostgresConnection, url: str, read_only: bool) -> None:
+    """Check the server and the schema, and bring that up to date. Raises StoreError."""
     if int(db.execute("SELECT current_setting('server_version_num')").fetchone()[0]) < OLDEST:
         raise StoreError(f"{shown(url)} is older than PostgreSQL 15.", hint="Use PostgreSQL 15 or later.", lasting=True)
     version, newest = _version(db), migrations()[-1][0]

@@ -153,14 +153,15 @@ async def _connect(path: Path, read_only: bool, index: Indexer, clock: Clock) ->
         uri, uri=True, factory=SqliteConnection, isolation_level=None, timeout=BUSY_TIMEOUT, cached_statements=STATEMENTS
     )
     try:
-        await _run(connection, _set_up, index, clock)
+        await _run(connection, set_up, index, clock)
     except BaseException:
         await connection.close()
         raise
     return connection
 
 
-def _set_up(db: SqliteConnection, index: Indexer, clock: Clock) -> None:
+def set_up(db: SqliteConnection, index: Indexer, clock: Clock) -> None:
+    """Give a connection its settings and the functions of ours that the verbs use."""
     db.execute(f"PRAGMA cache_size = {-PAGES_KB}")
     db.execute("PRAGMA mmap_size = 0")  # some builds map files by default: a disk's error would end the process
     db.create_function("wall_clock", 0, clock)

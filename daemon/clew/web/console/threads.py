@@ -1,6 +1,5 @@
 """The console's pages of threads: which there are, and what was said in each."""
 
-import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -194,8 +193,8 @@ class Threads:
         line = await self._found(asked)
         files = line.message.files if line.taken_back != "deleted" else ()
         kept = files[asked.file] if asked.file < len(files) else None
-        path = self._store.files.folder.place(kept.hash) if kept and kept.hash else None
-        if kept is None or path is None or not await asyncio.to_thread(path.is_file):
+        path = await self._store.files.path(kept.hash) if kept and kept.hash else None
+        if kept is None or path is None:
             raise NotFound("The bytes of this file are not kept.")
         return await given(path, kept.name)
 
