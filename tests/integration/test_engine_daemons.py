@@ -18,28 +18,22 @@ from clew.service import UPKEEP, Service
 from clew.store import Reply
 from clew.store.changes import Neighbours
 from clew.store.sql import SqlStore
-from clew.store.sqlite import SqliteStore
 from clew.tools import Tool
 from clew.transport import Address, Capabilities, Delivery, Inbound, Part, Receipt, Sent, Transport
+from tests.databases import BOTH
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Script
 from tests.emulators.server import Reply as Answer
 from tests.integration.engine import DEADLINE_S, START, Clock, Desk, NoSettings, World, calling, engine, tool
+from tests.unit.store_rows import Clock as Hands
+from tests.unit.store_rows import beside
+
+pytestmark = BOTH
 
 
 def repeated(body: JsonObject) -> Answer:
     """Repeat what was said, without its head."""
     return say(f"answer to: {last_user_text(body).rpartition('] ')[2]}")
-
-
-class Hands:
-    """A clock that is moved by hand: the database's, or a daemon's steady one."""
-
-    def __init__(self, at: float = 1000.0) -> None:
-        self.at = at
-
-    def __call__(self) -> float:
-        return self.at
 
 
 class PartByPart(Desk):
@@ -55,7 +49,7 @@ class Daemon:
     """A service and what it alone has."""
 
     service: Service
-    store: SqliteStore
+    store: SqlStore
     steady: Hands
     desk: Desk
 
@@ -90,9 +84,9 @@ class Several:
     @asynccontextmanager
     async def daemon(self, *, skew: float = 0.0) -> AsyncIterator[Daemon]:
         """skew: seconds by which its wall clock is ahead."""
-        steady = Hands()
+        steady = Hands(1000.0)
         config = self.world.config.model_copy(update={"data_dir": self.world.folder / f"daemon{len(self.daemons)}"})
-        store = await SqliteStore.open(self.world.folder / "clew.db", START, neighbours=self.neighbours, clock=self.clock)
+        store = await beside(self.world.folder, self.clock, self.neighbours)
         try:
             async with Service.open(config, time=Time(Clock(START + skew), steady), store=store) as service:
                 daemon = Daemon(service, store, steady, self.desks[-1])

@@ -57,27 +57,29 @@ class Clock:
         self.moved(at)
 
 
+async def beside(folder: Path, clock: Clock, neighbours: Neighbours) -> SqlStore:
+    """One more store on the database of a folder, whose clock is `clock`."""
+    if databases.kind == "sqlite":
+        return await SqliteStore.open(folder / "clew.db", NOW, neighbours=neighbours, clock=clock)
+    where = databases.store(folder)
+    store, name = await open_store(where, folder, NOW), where.rpartition("/")[2]
+    databases.server.sql(f"CREATE TABLE IF NOT EXISTS clock AS SELECT {clock.at!r}::float8 AS at", name)
+    told = "CREATE OR REPLACE FUNCTION wall_clock() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT at FROM clock'"
+    databases.server.sql(told, name)
+    clock.moved = lambda at: databases.server.sql(f"UPDATE clock SET at = {at!r}", name)
+    return store
+
+
 @asynccontextmanager
 async def side_by_side(folder: Path, clock: Clock, count: int = 2) -> AsyncIterator[list[SqlStore]]:
     """Stores on one database, as several daemons have them. clock: the database's."""
-    neighbours, where = Neighbours(), databases.store(folder)
+    neighbours = Neighbours()
     async with AsyncExitStack() as stack:
         stores: list[SqlStore] = []
         for _ in range(count):
-            store: SqlStore
-            if databases.kind == "sqlite":
-                store = await SqliteStore.open(folder / "clew.db", NOW, neighbours=neighbours, clock=clock)
-            else:
-                store = await open_store(where, folder, NOW)
+            store = await beside(folder, clock, neighbours)
             stack.push_async_callback(store.close)
             stores.append(store)
-        if databases.kind == "postgresql":
-            name = where.rpartition("/")[2]
-            databases.server.sql(f"CREATE TABLE clock AS SELECT {clock.at!r}::float8 AS at", name)
-            databases.server.sql(
-                "CREATE OR REPLACE FUNCTION wall_clock() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT at FROM clock'", name
-            )
-            clock.moved = lambda at: databases.server.sql(f"UPDATE clock SET at = {at!r}", name)
         await stores[0].sync(PEOPLE, None, await stores[0].jobs(), NOW)
         yield stores
 

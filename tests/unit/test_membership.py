@@ -13,7 +13,10 @@ from clew.clock import Time
 from clew.errors import StoreError
 from clew.membership import LEASE, MARGIN, RENEW, Membership
 from clew.store.sql import SqlStore
-from tests.unit.store_rows import NOW, Clock, opened, side_by_side
+from tests.databases import BOTH
+from tests.unit.store_rows import NOW, Clock, side_by_side
+
+pytestmark = BOTH
 
 
 @dataclass
@@ -64,20 +67,6 @@ def passes(clock: Clock, seconds: float, *lives: Life) -> None:
 
 BEGUN = ["begin transport:desk", "begin upkeep"]
 ENDED = ["end transport:desk", "end upkeep", "lost"]
-
-
-@pytest.mark.asyncio
-async def test_alone_everything_is_ones_own_and_nothing_is_written(tmp_path: Path) -> None:  # P48
-    async with opened(tmp_path) as store:
-        before, life = store.commits, Life(store)
-        await life.member.look()
-        life.steady.at += 10**9
-        await life.member.look()
-        assert (life.happened(), life.member.lives(), life.member.holds("upkeep")) == (BEGUN, True, True)
-        life.wanted = ["upkeep"]
-        await life.member.keep(life.wanted)
-        await life.member.leave()
-        assert (store.commits, await store.leases.listing()) == (before, [])
 
 
 @pytest.mark.asyncio
