@@ -98,7 +98,7 @@ def stop_words(words: list[str]) -> frozenset[str]:
     """The stop words that fit a message of these normalised words: those of the language, or languages, that it has most of."""
     counts = Counter(number for word in words for number in _LANGUAGES_OF.get(word, ()))
     most = max(counts.values(), default=0)
-    return _together(tuple(language for number, language in enumerate(LANGUAGES) if counts[number] == most))
+    return _together(tuple(language for number, language in enumerate(LANGUAGES) if counts.get(number, 0) == most))
 
 
 @lru_cache(maxsize=1 << len(LANGUAGES))

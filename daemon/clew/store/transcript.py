@@ -29,6 +29,7 @@ FOLLOWED = ("vectors", REBUILDING)
 """Rows of `meta` that say up to which message something was done."""
 EVERY = 9_000_000_000
 """More rows than a session has."""
+DAY = 86_400
 COLUMNS = "id, seq, role, blocks, at, sender, sender_name, turn"
 REMEMBERED, REMEMBERED_CHARS = 2048, 2_000
 """So many rows, of so many characters at most, are not read anew: a session's window is the same from turn to turn but for its end."""
@@ -131,9 +132,15 @@ def _count(db: Connection, columns: tuple[str, str, str], step: int, into: str) 
 def day_words(at: float) -> str:
     """The index's words for the day of a time (seconds since the epoch)."""
     try:
-        return written_on(datetime.fromtimestamp(at, UTC).date())
+        return _words_of_day(int(round(at, 6) // DAY))  # rounded as a datetime is
     except (OverflowError, ValueError, OSError):
         return ""
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _words_of_day(number: int) -> str:
+    """Those of the day that began so many days behind the epoch: one day has many messages."""
+    return written_on(datetime.fromtimestamp(number * DAY, UTC).date())
 
 
 def forget(db: Connection, session: str, newest: int = EVERY) -> int:
