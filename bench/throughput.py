@@ -47,7 +47,7 @@ async def measure(run: Run) -> list[Figure]:
     with broker(folder / "broker") as server:
         bench = _Bench(run, folder, server.port)
         figures = [await bench.instant(FEW, AT_ONCE), await bench.instant(most, most), await bench.full(most)]
-        for at_once in sorted({*PLACES, most}):
+        for at_once in sorted({*(places for places in PLACES if places <= most), most}):
             figures += await bench.half(at_once, min(2 * at_once, most))
         return figures + await bench.beside_jobs()
 
