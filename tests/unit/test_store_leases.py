@@ -1,10 +1,14 @@
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from clew.messages import Text
 from clew.store import SAFE_ATTEMPTS, Claim, LeaseLost, NewMessage, Outcome, Settlement, Step
+from clew.store.documents import NewDocument
+from clew.store.documents import verbs as documents
+from clew.store.documents.door import TAKING_IN
 from clew.store.records.leases import TakenOver
 from clew.store.sql import SqlStore
 from clew.transport import Address, Delivery
@@ -256,3 +260,21 @@ async def test_what_another_daemon_put_in_the_place_of_a_session_is_shown(tmp_pa
         shown = (await turn(a, "a", 3)).rows
         assert shown is not None
         assert [m.text for m in shown.messages] == ["the door is blue", "answer 1", "question 2", "answer 2", "question 3"]
+
+
+@pytest.mark.asyncio
+async def test_a_document_on_its_way_in_is_not_swept_away_by_another_daemon(tmp_path: Path) -> None:  # P44
+    clock = Clock()
+    async with side_by_side(tmp_path, clock) as (a, b):
+        begun = NewDocument("/notes/one.md", "one.md", "", "markdown", "hash", 3)
+        number = await a._db.write(documents.begin, "user:ada", begun, 1, NOW)
+        await b.documents.sweep()
+        await a._db.write(documents.end, number)
+        assert await b.documents.count() == 1
+        left = await a._db.write(documents.begin, "user:ada", replace(begun, source="/notes/two.md"), 1, NOW)
+        clock.at += TAKING_IN + 1
+        await b.documents.sweep()
+        assert await a._db.read(lambda db: db.execute("SELECT count(*) FROM documents WHERE number = ?", (left,)).fetchone()) == (0,)
+        (there,) = await b.documents.listing(None, 9)
+        await a.documents.remove([there.id])  # what is let go is gone at once
+        assert await a._db.read(lambda db: db.execute("SELECT count(*) FROM documents").fetchone()) == (0,)

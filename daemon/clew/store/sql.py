@@ -31,8 +31,7 @@ class SqlStore(
                 await self.documents.rebuild()
                 await self._db.write(self._rebuild_index)
             await self.notes.prepare()
-            if not self.shared:  # what another daemon is about to take in looks like what a crash left
-                await self.documents.sweep()
+            await self.documents.sweep()
             await self.files.prepare()
         await self.documents.look()
         await self._load_prefixes()

@@ -1,6 +1,7 @@
 """The verbs of the documents. Taking one in and letting it go are several short transactions, of which one counts."""
 
 import asyncio
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
@@ -12,6 +13,9 @@ from clew.store.documents import PIECE, Document, Looked, NewDocument, index, ve
 from clew.store.documents.vectors import Unembedded
 from clew.store.indexing import Indexer
 from clew.store.notes import Where
+
+TAKING_IN = 3600.0
+"""Seconds for which a document may be on its way in; one that is not whole by then was left half done."""
 
 
 class DocumentsDoor:
@@ -83,7 +87,8 @@ class DocumentsDoor:
 
     async def sweep(self) -> None:
         """Take away the pieces of documents that nobody sees: those that were let go, and those that a crash left half done."""
-        while await self._db.write_if(lambda db: (verbs.any_hidden(db), False), verbs.sweep):
+        still = TAKING_IN if self._db.shared else -math.inf  # another process may be about to take it in
+        while await self._db.write_if(lambda db: (verbs.any_hidden(db, still), False), verbs.sweep, still):
             pass
 
     async def stamp(self, identifier: str, seen_as: str) -> None:

@@ -91,7 +91,7 @@ def remove(db: Connection, identifiers: Collection[str]) -> None:
 
 def _hide(db: Connection, number: int) -> None:
     """Nobody finds it, and no prompt goes on to show it."""
-    db.execute("UPDATE documents SET ready = 0 WHERE number = ?", (number,))
+    db.execute("UPDATE documents SET ready = 0, updated = 0 WHERE number = ?", (number,))
     db.execute(
         "UPDATE prompt_state SET documents = '', passages = '[]' WHERE passages != '[]' AND EXISTS"
         " (SELECT 1 FROM json_each(passages) AS shown"
@@ -104,13 +104,18 @@ def any_there(db: Connection) -> bool:
     return db.execute("SELECT 1 FROM documents WHERE ready = 1 LIMIT 1").fetchone() is not None
 
 
-def any_hidden(db: Connection) -> bool:
-    return db.execute("SELECT 1 FROM documents WHERE ready = 0 LIMIT 1").fetchone() is not None
+def any_hidden(db: Connection, still: float) -> bool:
+    return db.execute(f"SELECT 1 FROM documents WHERE {_LEFT} LIMIT 1", (still,)).fetchone() is not None
 
 
-def sweep(db: Connection) -> bool:
-    """Take away some pieces of documents that nobody sees. Returns whether there may be more."""
-    row = db.execute("SELECT number FROM documents WHERE ready = 0 ORDER BY number LIMIT 1").fetchone()
+_LEFT = "ready = 0 AND updated < wall_clock() - ?"
+"""That a document was let go, or was begun so many seconds ago and is not whole yet."""
+
+
+def sweep(db: Connection, still: float) -> bool:
+    """Take away some pieces of documents that nobody sees. still: seconds for which one that was begun may be on its way. Returns whether
+    there may be more."""
+    row = db.execute(f"SELECT number FROM documents WHERE {_LEFT} ORDER BY number LIMIT 1", (still,)).fetchone()
     if row is None:
         return False
     ids = [chunk for (chunk,) in db.execute("SELECT id FROM chunks WHERE document = ? LIMIT ?", (row[0], PIECE))]
