@@ -26,6 +26,8 @@ CUT = "cut:"
 """The lexeme of a row whose positions are not all there."""
 AT_ONCE = 200
 """Rows that are compared by one statement."""
+_LAST = 2**63 - 2
+"""The greatest place that a range may end with: it is written down with the one behind it."""
 DIFFERING = 3
 """Words that are told of an index that is wrong."""
 
@@ -157,7 +159,7 @@ class PostgresWords:
         rows = self._db.execute(  # what the index finds is sorted: to follow the order of rows would read each of them
             f"WITH found AS MATERIALIZED (SELECT rowid FROM {self._table} WHERE words @@ CAST(? AS tsquery)"
             f" AND rowid <@ CAST(CAST(? AS text) AS int8multirange){condition}) SELECT rowid FROM found ORDER BY rowid DESC LIMIT ?",
-            (asked, f"{{{','.join(f'[{first},{last}]' for first, last in ranges)}}}", *values, most),
+            (asked, f"{{{','.join(f'[{first},{min(last, _LAST)}]' for first, last in ranges)}}}", *values, most),
         )
         return [row for (row,) in rows]
 
