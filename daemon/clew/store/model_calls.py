@@ -91,6 +91,11 @@ def _call(row: Sequence[Any]) -> ModelCall:
     )
 
 
+def holds(db: Connection, calls: Sequence[ModelCall]) -> bool:
+    """Whether these calls are there, which were written together."""
+    return bool(calls) and db.execute("SELECT 1 FROM model_calls WHERE id = ?", (calls[0].id,)).fetchone() is not None
+
+
 def note(db: Connection, session: str, calls: Sequence[ModelCall]) -> None:
     """Write down calls outside of any turn, unless their session was deleted meanwhile."""
     if db.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).fetchone():

@@ -334,6 +334,11 @@ def standing(db: Connection, ids: Iterable[str]) -> tuple[Message, ...]:
     return tuple(row for row in by_ids(db, ids) if not db.execute("SELECT 1 FROM retractions WHERE message = ?", (row.id,)).fetchone())
 
 
+def holds(db: Connection, written: Sequence[Message]) -> bool:
+    """Whether these messages are there, which were written together."""
+    return bool(written) and db.execute("SELECT 1 FROM messages WHERE id = ?", (written[0].id,)).fetchone() is not None
+
+
 def by_ids(db: Connection, ids: Iterable[str]) -> tuple[Message, ...]:
     rows = db.execute(
         f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY session, seq", (json.dumps(tuple(ids)),)

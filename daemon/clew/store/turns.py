@@ -431,6 +431,16 @@ def _hold(db: Connection, claim: Claim) -> int:
     return int(row[0])
 
 
+def holds(db: Connection, claim: Claim) -> bool:
+    """Whether a turn runs that was claimed so."""
+    return (
+        db.execute(
+            "SELECT 1 FROM turns WHERE id = ? AND owner = ? AND epoch = ? AND state = 'running'", (claim.turn, claim.owner, claim.epoch)
+        ).fetchone()
+        is not None
+    )
+
+
 def _write(db: Connection, claim: Claim, chat: int, step: Step) -> tuple[Message, ...]:
     messages = transcript.append(db, claim.session, chat, claim.turn, step.messages)
     for call in step.calls:

@@ -20,7 +20,7 @@ class DeliveryDoor(Opened):
             at = outbox.next_due(db, transport, now)
             return at is not None and at <= now, (None, at)
 
-        return self._db.write_if(due, self._in_time(outbox.claim), owner, transport, now)
+        return self._sends.write_if(self.deliveries[transport], due, self._in_time(outbox.claim), owner, transport, now)
 
     async def advance(self, delivery: Delivery, parts: int) -> None:
         await self._db.write_relaxed(outbox.advance, delivery, parts)

@@ -4,11 +4,13 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from clew.store import Reply, leases, model_calls
+from clew.messages import Message
+from clew.store import Claim, Item, Reply, Step, leases, model_calls, outbox, transcript, turns
 from clew.store.changes import Changes, Deliveries
 from clew.store.connection import Connection
 from clew.store.database import Database
 from clew.store.documents.door import DocumentsDoor
+from clew.store.doors.doubt import Doubt
 from clew.store.doors.leases import LeasesDoor
 from clew.store.doors.spending import SpendingDoor
 from clew.store.files.door import FilesDoor
@@ -17,7 +19,7 @@ from clew.store.notes.door import NotesDoor
 from clew.store.prefix_cache import LIMIT, PrefixCache
 from clew.store.vectors import Vectors
 from clew.store.windows import Windows
-from clew.transport import Address
+from clew.transport import Address, Delivery
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,6 +50,15 @@ class Opened:
         self.spending = SpendingDoor(database)
         self._prefixes = PrefixCache()
         self._windows = Windows()
+        self._claims = Doubt[tuple[Claim | None, int]](database, lambda db, found: found[0] is not None and turns.holds(db, found[0]))
+        self._opened = Doubt[Claim](database, lambda db, claim: transcript.holds(db, claim.rows.messages[-1:] if claim.rows else ()))
+        self._steered = Doubt[tuple[tuple[Item, ...], tuple[Message, ...]]](database, lambda db, taken: transcript.holds(db, taken[1]))
+        self._recorded = Doubt[tuple[tuple[Message, ...], Step]](
+            database, lambda db, written: transcript.holds(db, written[0]) or model_calls.holds(db, written[1].calls)
+        )
+        self._sends = Doubt[tuple[Delivery | None, float | None]](
+            database, lambda db, found: found[0] is not None and outbox.is_held(db, found[0])
+        )
         self._any = Changes()
         self.shared = database.shared
         self.leases = LeasesDoor(database)

@@ -1,6 +1,7 @@
 """What comes in, and the turns that it makes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clew.messages import Message, ToolCall
 from clew.store import (
@@ -65,9 +66,12 @@ class TurnsDoor(Opened):
         self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False, room: Room = turns.EVERYTHING
     ) -> Claim | None:
         nothing: tuple[Claim | None, int] = (None, 0)
-        found, gone = await self._db.write_if(
-            lambda db: (turns.claimable(db, now), nothing), self._in_time(self._claim), owner, now, lease, merging, risky_first, room
+        doubted = self._claims.of(self)
+        found, gone = await self._claims.write_if(
+            self, lambda db: (turns.claimable(db, now), nothing), self._in_time(self._claim), owner, now, lease, merging, risky_first, room
         )
+        if found is not None and doubted:  # it was read some time ago
+            return replace(found, resumed=True, rows=None)
         if found is not None and found.rows is not None:
             self._windows.keep(found.rows, gone)
         return found
@@ -88,15 +92,15 @@ class TurnsDoor(Opened):
 
     async def open_run(self, claim: Claim, text: str, now: float) -> Claim:
         """Append what a job asks. Returns its claim as it goes to a model. Raises LeaseLost."""
-        return await self._db.write(turns.open_run, claim, text, now)
+        return await self._opened.write(claim, turns.open_run, claim, text, now)
 
     async def steer(self, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
         """Messages that arrived in the chat of a running turn, taken into it. Raises LeaseLost."""
         nothing: tuple[tuple[Item, ...], tuple[Message, ...]] = ((), ())
-        return await self._db.write_if(lambda db: (turns.steerable(db, claim.turn), nothing), turns.steer, claim, now)
+        return await self._steered.write_if(claim, lambda db: (turns.steerable(db, claim.turn), nothing), turns.steer, claim, now)
 
     async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
-        messages = await self._db.write(turns.record, claim, step)
+        messages, _ = await self._recorded.write(step, _record, claim, step)
         self._windows.add(claim.session, messages)
         self._prefixes.add(step.cache)
         return messages
@@ -170,3 +174,8 @@ class TurnsDoor(Opened):
 
     async def tool_states(self, turn: str) -> dict[str, str]:
         return await self._db.read(turns.tool_states, turn)
+
+
+def _record(db: Connection, claim: Claim, step: Step) -> tuple[tuple[Message, ...], Step]:
+    """The messages of a step, and the step itself, by which it is known again."""
+    return turns.record(db, claim, step), step

@@ -192,15 +192,19 @@ class PostgresConnection:
         return is_outside(error)
 
     def close(self) -> None:
-        if self._raw is not None:
-            self._run(self._raw.close(timeout=CONNECT_TIMEOUT))
-        self._loop.close()
+        try:
+            if self._raw is not None:
+                self._run(self._raw.close(timeout=CONNECT_TIMEOUT))
+        finally:
+            self._run(asyncio.sleep(0))  # what was cut off closes its socket in the loop
+            self._loop.close()
 
     def cut(self) -> None:
         """Let go of the connection as it is: what was begun on it comes to nothing."""
         if self._raw is not None:
             self._raw.terminate()
             self._raw = None
+            self._run(asyncio.sleep(0))  # the socket closes in the loop
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
