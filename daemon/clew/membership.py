@@ -5,14 +5,14 @@ Where nobody else can be on the database it always may, does all of it, and noth
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import structlog
 
 from clew.clock import Time, new_id
 from clew.errors import StoreError
 from clew.store.leases import DAEMON
-from clew.store.records.leases import TakenOver
+from clew.store.records.leases import Lease, TakenOver
 from clew.store.sql import SqlStore
 
 log = structlog.get_logger()
@@ -27,6 +27,16 @@ AGAIN = 1.0
 """Seconds after which a renewal that failed is tried again."""
 
 Named = Callable[[str], Awaitable[None]]
+
+
+def whose_leases(listed: Iterable[Lease], own: str) -> dict[str, list[str]]:
+    """The daemons that live on the database, the one with the name `own` first, and what each of them holds."""
+    found: dict[str, list[str]] = {own: []}
+    for lease in listed:
+        held = found.setdefault(lease.owner, []) if lease.left > 0 else []
+        if not lease.name.startswith(DAEMON):
+            held.append(lease.name)
+    return {f"{owner} (this one)" if owner == own else owner: held or ["nothing but turns"] for owner, held in found.items()}
 
 
 class Membership:

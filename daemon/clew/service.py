@@ -50,7 +50,7 @@ from clew.inbox import Door, access_line, decider, pairing_code
 from clew.library import Library, Watch
 from clew.lineup import Lineup, Lineups, made_of
 from clew.meaning import Meaning
-from clew.membership import Membership
+from clew.membership import Membership, whose_leases
 from clew.metrics import Metrics
 from clew.model_call import ModelCaller
 from clew.outage import Outage
@@ -500,6 +500,7 @@ class Service:
             "tools_left_out": await self.prompter.left_out(provider),
             "breakers": {name: breaker.state for name, breaker in self.caller.breakers.items()},
             "transports": {name: {"up": each.up, "detail": each.detail, "since": each.since} for name, each in self.transports.items()},
+            "daemons": whose_leases(await self.store.leases.listing(), self.membership.owner) if self.store.shared else {},
             "access": access_line(self.config.access.unknown),
             "spent": await costs.lately_told(self.store, self.zone, self.purse.limits, self.time.wall()),
             "counts": await self.store.counts(self.time.wall()),

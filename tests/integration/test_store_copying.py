@@ -146,3 +146,18 @@ async def test_a_row_that_changed_meanwhile_is_found(tmp_path: Path) -> None:  #
 
     with pytest.raises(StoreError, match="differs from its source: sessions"):
         await copied(path, url, NOW, (), change)
+
+
+async def test_a_store_that_a_daemon_works_on_is_not_copied(tmp_path: Path) -> None:  # P2, P49
+    path, url = released(tmp_path), databases.store(tmp_path)
+    store = await open_store(url, tmp_path, NOW)
+    try:
+        await store.leases.join("other", 60.0, frozenset(), NOW)
+        for source, target in ((path, url), (url, tmp_path / "back.db")):
+            with pytest.raises(StoreError, match="works on one") as refused:
+                await copied(source, target, NOW, (), silent)
+            assert "Stop every clew" in refused.value.hint
+        await store.leases.leave("other", frozenset(), NOW)
+        await copied(path, url, NOW, (), silent)
+    finally:
+        await store.close()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from clew.errors import StoreError
-from clew.store import transcript
+from clew.store import leases, transcript
 from clew.store.connection import Connection
 from clew.store.documents import index as documents
 from clew.store.files import verbs
@@ -117,6 +117,9 @@ def copy(source: Side, target: Side, what: Sequence[Table], tell: Tell, *, again
 
     again: begin anew, whatever the target holds. Raises StoreError where the target holds something else, or differs in the end.
     """
+    for side in (source, target):
+        if any(lease.left > 0 for lease in leases.listing(side.db)):
+            raise StoreError("A clew works on one of the two stores.", hint="Stop every clew first, or wait 15 seconds for one that died.")
     _prepare(target, what, again=again)
     for table in what:
         if table.name != META:
