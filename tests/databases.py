@@ -5,14 +5,22 @@ import contextlib
 import glob
 import os
 import shutil
+import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
+from clew.store.connection import Connection
+from clew.store.postgresql.connection import PostgresConnection
+from clew.store.sqlite.connection import SqliteConnection
 from tests.servers import HOST, Server
+
+T = TypeVar("T")
 
 MISSING = "PostgreSQL is not installed (apt-get install postgresql): tests that need it are skipped"
 BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
@@ -87,6 +95,14 @@ def postgres(*, durable: bool = False) -> Iterator[Postgres]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def in_transaction(db: SqliteConnection | PostgresConnection, run: Callable[[Connection], T]) -> T:
+    with contextlib.closing(db):
+        db.begin(relaxed=True, shared=False)
+        found = run(db)
+        db.commit()
+    return found
+
+
 class Databases:
     """What the stores of the running test are in: `kind`, and the address of each folder's."""
 
@@ -107,6 +123,21 @@ class Databases:
         if folder not in self._of:
             self._of[folder] = self.server.create()
         return self._of[folder]
+
+    def beside(self, folder: Path, run: Callable[[Connection], T]) -> T:
+        """Run something in a transaction of its own, past the store of this folder."""
+        if self.kind == "sqlite":
+            return in_transaction(sqlite3.connect(folder / "clew.db", isolation_level=None, factory=SqliteConnection), run)
+        with ThreadPoolExecutor(1) as aside:  # the connection has a loop of its own
+            return aside.submit(in_transaction, PostgresConnection(self.store(folder)), run).result()
+
+    def altered(self, folder: Path, *statements: str) -> None:
+        """Run statements past the store of this folder."""
+        self.beside(folder, lambda db: [db.execute(statement) for statement in statements])
+
+    def rows(self, folder: Path, statement: str, *values: object) -> list[Any]:
+        """What a query finds past the store of this folder."""
+        return self.beside(folder, lambda db: db.execute(statement, values).fetchall())
 
     @property
     def server(self) -> Postgres:

@@ -13,9 +13,10 @@ import aiohttp
 import pytest
 
 from clew.store.sqlite import SqliteStore
+from tests.databases import databases
 from tests.integration.engine import engine
 from tests.integration.test_cli_daemon import Command, first_line, started, written
-from tests.unit.test_store_rebuilding import altered, export
+from tests.unit.test_store_rebuilding import export
 
 SESSIONS, EACH = 12, 200
 
@@ -56,7 +57,7 @@ def test_the_command_mends_an_index_without_a_daemon(
     # P20, BO-040
     clew = Command(written(tmp_path), capsys, monkeypatch)
     asyncio.run(filled(tmp_path / "data"))
-    altered(tmp_path / "data", "DELETE FROM places WHERE message = 3")
+    databases.altered(tmp_path / "data", "DELETE FROM places WHERE message = 3")
     code, out, _ = clew("db", "check")
     assert code == 1
     assert "no place" in out

@@ -20,6 +20,8 @@ from tests.databases import databases
 NOW = 1_800_000_000.0
 """Seconds since the epoch, UTC: 2027-01-15 08:00."""
 LEASE = 60.0
+FOR_EVER = 1e9
+"""Seconds by the database's own clock."""
 CODE = "CODE2345"
 PEOPLE: Mapping[str, Person] = {name: Person(name, "member", None, (f"desk:{name}",)) for name in ("ada", "bob", "eve")}
 DECIDE = decider("pair", Limits(), lambda: CODE)
@@ -31,6 +33,8 @@ async def opened(folder: Path, *, people: Mapping[str, Person] = PEOPLE) -> Asyn
     store = await open_store(databases.store(folder), folder, NOW)
     store.shared = False  # there is one alone, which needs no lease
     try:
+        if store.shared and not await store.leases.listing():
+            await store.leases.join("me", FOR_EVER, frozenset(), NOW)
         await store.sync(people, None, await store.jobs(), NOW)
         yield store
     finally:

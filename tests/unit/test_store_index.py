@@ -1,4 +1,3 @@
-import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,11 +7,12 @@ from clew import recall
 from clew.context.query import query
 from clew.context.regions import BLOCKS
 from clew.context.text import clean, index_text, tokens
-from clew.messages import Text, blocks_to_json
 from clew.store import Scope
 from clew.store.sql import SqlStore
-from clew.store.sqlite.database import migrations
+from tests.databases import BOTH, databases
 from tests.unit.store_rows import NOW, accept, claim, find, found, inbound, opened, said, turn
+
+pytestmark = BOTH
 
 TODAY = datetime.fromtimestamp(NOW, UTC).date()
 ODD = [
@@ -58,9 +58,7 @@ async def test_the_index_is_whole_after_inserts_deletes_and_imports(tmp_path: Pa
         assert await store.check() == []
         assert len(await found(store, "needle bob")) == 20
         assert not await found(store, "ada")
-    database = sqlite3.connect(tmp_path / "clew.db")
-    counted = dict(database.execute("SELECT term, messages FROM document_frequency WHERE messages >= 10"))
-    database.close()
+    counted = databases.beside(tmp_path, lambda db: db.words("messages").counts())
     assert [counted[term] for term in tokens(index_text("needle noted"))] == [20, 20]
 
 
@@ -79,11 +77,9 @@ async def test_any_text_is_a_valid_query(tmp_path: Path, text: str) -> None:  # 
 async def test_a_person_of_thousands_of_chats_finds_what_was_said_in_each(tmp_path: Path) -> None:  # P31, P33
     async with opened(tmp_path) as store:
         (first,) = (await put(store, "the needle")).values()
-        database = sqlite3.connect(tmp_path / "clew.db")
-        with database:
-            rows = ((f"desk:ada/{n}", "desk", 1, "ada", NOW) for n in range(3000))
-            database.executemany("INSERT INTO chats (address, transport, direct, person, created) VALUES (?, ?, ?, ?, ?)", rows)
-        database.close()
+        rows = [(f"desk:ada/{n}", "desk", 1, "ada", NOW) for n in range(3000)]
+        into = "INSERT INTO chats (address, transport, direct, person, created) VALUES (?, ?, ?, ?, ?)"
+        databases.beside(tmp_path, lambda db: db.executemany(into, rows))
         (last,) = (await put(store, "a needle", chat="ada/2999")).values()
         assert await found(store, "needle", await store.scope_for(person="ada")) == {first, last}
 
@@ -184,31 +180,10 @@ async def test_credentials_are_not_in_the_index(tmp_path: Path) -> None:  # P19
 async def test_an_index_of_another_version_is_built_anew(tmp_path: Path, fault: str) -> None:  # P20, BO-042
     async with opened(tmp_path) as store:
         ids = await put(store, "needle in the hay")
-    database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-    database.execute("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')")
-    database.execute("DELETE FROM document_frequency")
-    database.execute(fault)
-    database.close()
+    databases.beside(tmp_path, lambda db: db.words("messages").clear())
+    databases.altered(tmp_path, fault)
     async with opened(tmp_path) as store:
         assert await found(store, "needle") == set(ids.values())
-        assert await store.check() == []
-
-
-@pytest.mark.asyncio
-async def test_a_store_of_the_schema_before_places_gets_them(tmp_path: Path) -> None:  # P2, P20
-    database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-    for number, script in migrations():
-        if number < 5:
-            database.executescript(f"{script}\nPRAGMA user_version = {number};")
-    database.execute("INSERT INTO chats (address, transport, direct, created) VALUES ('desk:ada', 'desk', 1, 0)")
-    database.execute("INSERT INTO sessions (id, chat, created) VALUES ('s', 1, 0)")
-    for seq, text in enumerate(("needle in the hay", "needle in the barn"), 1):
-        blocks = blocks_to_json((Text(text),))
-        database.execute("INSERT INTO messages VALUES (?, ?, 's', ?, 1, 'user', ?, 'ada', '', 't', '{}', 0)", (seq, f"m{seq}", seq, blocks))
-    database.execute("INSERT INTO meta VALUES ('index_version', '1-0123456789abcdef')")
-    database.close()
-    async with opened(tmp_path) as store:
-        assert await found(store, "needle") == {"m1", "m2"}
         assert await store.check() == []
 
 
@@ -217,16 +192,14 @@ async def test_a_store_of_the_schema_before_places_gets_them(tmp_path: Path) -> 
     "fault",
     [
         "DELETE FROM places WHERE message = 1",
-        "UPDATE places SET place = place + (1 << 40) WHERE message = 1",
+        "UPDATE places SET place = place + (CAST(1 AS BIGINT) << 40) WHERE message = 1",
         "UPDATE places SET place = place + 9 WHERE message = 1",
     ],
 )
 async def test_a_wrong_place_is_told(tmp_path: Path, fault: str) -> None:  # P20, BO-040
     async with opened(tmp_path) as store:
         ids = await put(store, "needle in the hay", "needle in the barn")
-    database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-    database.execute(fault)
-    database.close()
+    databases.altered(tmp_path, fault)
     async with opened(tmp_path) as store:
         problems = await store.check()
         assert problems[0].startswith("the search index has no place, or a wrong one, for ")
@@ -237,9 +210,7 @@ async def test_a_wrong_place_is_told(tmp_path: Path, fault: str) -> None:  # P20
 async def test_what_somebody_took_back_is_not_found(tmp_path: Path) -> None:  # P33, BO-040
     async with opened(tmp_path) as store:
         ids = await put(store, "needle one", "needle two")
-        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-        database.execute("INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', 0)", (ids["needle one"],))
-        database.close()
+        databases.altered(tmp_path, f"INSERT INTO retractions (message, reason, at) VALUES ('{ids['needle one']}', 'deleted', 0)")
         assert await found(store, "needle") == {ids["needle two"]}
         operator = await store.scope_for(operator=True)
         assert await store.around(operator, ids["needle one"], 3, 3) == []

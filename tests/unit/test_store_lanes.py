@@ -8,11 +8,14 @@ from clew.clock import Time
 from clew.context.regions import SEGMENT_BITS
 from clew.metrics import Metrics
 from clew.store import lanes
+from clew.store.connection import Connection
 from clew.store.sql import SqlStore
-from clew.store.sqlite.connection import SqliteConnection
 from clew.store.transcript import day_words
 from clew.upkeep import Upkeep
+from tests.databases import BOTH, databases
 from tests.unit.store_rows import NOW, find, opened
+
+pytestmark = BOTH
 
 FIRST = (1 << SEGMENT_BITS) - 60
 """The place from which on a chat's messages are put: its first segment is full after sixty of them."""
@@ -44,17 +47,19 @@ def said(chat: str) -> list[str]:
     return [" ".join(["harbour", f"own{chat}", *(word for every, word in extra.items() if n % every == 0)]) for n in range(1, 101)]
 
 
-async def filled(store: SqlStore, path: Path, chat: str) -> None:
+async def filled(store: SqlStore, folder: Path, chat: str) -> None:
     """A chat whose hundred messages stand on both sides of a segment's end, behind one that stands far from its first place."""
     await store.import_session(export(chat, f"{chat}0", ["anchor"]), NOW)
-    with SqliteConnection(path) as db:
+
+    def move(db: Connection) -> None:
         (number,) = db.execute("SELECT number FROM messages WHERE id = ?", (f"{chat}0-1",)).fetchone()
         (place,) = db.execute("SELECT place FROM places WHERE message = ?", (number,)).fetchone()
         db.execute("UPDATE places SET place = ? WHERE message = ?", (place + FIRST - 2, number))
         row = ("anchor", day_words(NOW + 1), chat)
-        db.execute("INSERT INTO messages_fts (messages_fts, rowid, text, day, speaker) VALUES ('delete', ?, ?, ?, ?)", (place, *row))
-        db.execute("INSERT INTO messages_fts (rowid, text, day, speaker) VALUES (?, ?, ?, ?)", (place + FIRST - 2, *row))
-    db.close()
+        db.words("messages").remove(place, row)
+        db.words("messages").put(place + FIRST - 2, row)
+
+    databases.beside(folder, move)
     await store.import_session(export(chat, f"{chat}1", said(chat)), NOW)
 
 
@@ -70,7 +75,7 @@ ASKED = ("tide", "tide harbour", "needle tide", '"north sea"', "north harbour ne
 async def test_what_lanes_know_is_what_the_index_knows(tmp_path: Path) -> None:  # P20, P31, P33
     async with opened(tmp_path) as store:
         for chat in ("ada", "bob"):
-            await filled(store, tmp_path / "clew.db", chat)
+            await filled(store, tmp_path, chat)
         before = {(text, chat): await answers(store, text, chat) for text in ASKED for chat in ("ada", "bob")}
         assert [await store.make_lanes() for _ in range(3)] == [True, True, False]
         assert stored(tmp_path) >= {"harbour", "tid", "north", "sea", "ownada"}
@@ -82,16 +87,7 @@ async def test_what_lanes_know_is_what_the_index_knows(tmp_path: Path) -> None: 
 
 
 def stored(folder: Path) -> set[str]:
-    with SqliteConnection(folder / "clew.db") as db:
-        words = {word for (word,) in db.execute("SELECT term FROM lanes")}
-    db.close()
-    return words
-
-
-def changed(folder: Path, sql: str) -> None:
-    with SqliteConnection(folder / "clew.db") as db:
-        db.execute(sql)
-    db.close()
+    return {word for (word,) in databases.rows(folder, "SELECT term FROM lanes")}
 
 
 @pytest.mark.asyncio
@@ -108,11 +104,11 @@ def changed(folder: Path, sql: str) -> None:
 )
 async def test_a_lane_that_is_wrong_is_told(tmp_path: Path, fault: str) -> None:  # P20
     async with opened(tmp_path) as store:
-        await filled(store, tmp_path / "clew.db", "ada")
+        await filled(store, tmp_path, "ada")
         while await store.make_lanes():
             pass
         assert await store.check() == []
-        changed(tmp_path, fault)
+        databases.altered(tmp_path, fault if databases.kind == "sqlite" else fault.replace("x'", "'\\x"))
         (problem,) = await store.check()
         assert problem.startswith("the lanes of common words differ")
 
@@ -120,8 +116,8 @@ async def test_a_lane_that_is_wrong_is_told(tmp_path: Path, fault: str) -> None:
 @pytest.mark.asyncio
 async def test_what_is_deleted_is_in_no_lane(tmp_path: Path) -> None:  # P20
     async with opened(tmp_path) as store:
-        await filled(store, tmp_path / "clew.db", "ada")
-        await filled(store, tmp_path / "clew.db", "bob")
+        await filled(store, tmp_path, "ada")
+        await filled(store, tmp_path, "bob")
         while await store.make_lanes():
             pass
         await store.import_session(export("ada", "ada2", ["harbour at last"] * 9), NOW)
@@ -144,7 +140,7 @@ async def test_upkeep_makes_lanes(tmp_path: Path) -> None:  # P31
         await upkeep.look()
         assert stored(tmp_path) == set()
         for chat in ("ada", "bob"):
-            await filled(store, tmp_path / "clew.db", chat)
+            await filled(store, tmp_path, chat)
         await upkeep.look()  # too few messages came since to look again
         assert stored(tmp_path) == set()
         upkeep = Upkeep(store, None, Time(), Metrics())
@@ -158,8 +154,9 @@ async def test_upkeep_makes_lanes(tmp_path: Path) -> None:  # P31
 @pytest.mark.asyncio
 async def test_lanes_of_a_segment_that_changed_meanwhile_are_not_kept(tmp_path: Path) -> None:  # P20
     async with opened(tmp_path) as store:
-        await filled(store, tmp_path / "clew.db", "ada")
-        with SqliteConnection(tmp_path / "clew.db") as db:
+        await filled(store, tmp_path, "ada")
+
+        def make(db: Connection) -> lanes.Making:
             making = lanes.due(db)
             assert making is not None
             (first, last), *_ = list(making.slices)[-1:]
@@ -167,18 +164,19 @@ async def test_lanes_of_a_segment_that_changed_meanwhile_are_not_kept(tmp_path: 
                 "SELECT place, number, id FROM places JOIN messages ON number = message WHERE place <= ? ORDER BY place", (last,)
             )
             making.add([(*row, {"harbour"}) for row in rows])
-        assert first < making.words[0][0] <= last
+            assert first < making.words[0][0] <= last
+            return making
+
+        making = databases.beside(tmp_path, make)
         await store.delete_session("ada0")
-        with db:
-            lanes.put(db, making)
-        db.close()
+        databases.beside(tmp_path, lambda db: lanes.put(db, making))
         assert stored(tmp_path) == set()
 
 
 @pytest.mark.asyncio
 async def test_an_index_built_anew_beside_the_old_one_begins_the_lanes_anew(tmp_path: Path) -> None:  # P20
     async with opened(tmp_path) as store:
-        await filled(store, tmp_path / "clew.db", "ada")
+        await filled(store, tmp_path, "ada")
         assert await store.make_lanes()
         await store.rebuild_index()
         assert stored(tmp_path)
@@ -192,9 +190,9 @@ async def test_an_index_built_anew_beside_the_old_one_begins_the_lanes_anew(tmp_
 @pytest.mark.asyncio
 async def test_rebuilding_the_index_begins_the_lanes_anew(tmp_path: Path) -> None:  # P2, P20
     async with opened(tmp_path) as store:
-        await filled(store, tmp_path / "clew.db", "ada")
+        await filled(store, tmp_path, "ada")
         assert await store.make_lanes()
-    changed(tmp_path, "UPDATE meta SET value = '0' WHERE key = 'index_version'")
+    databases.altered(tmp_path, "UPDATE meta SET value = '0' WHERE key = 'index_version'")
     async with opened(tmp_path) as store:
         assert stored(tmp_path) == set()
         assert not await store.make_lanes()  # places are given anew from 1, so that no segment is full

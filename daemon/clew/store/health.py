@@ -74,7 +74,7 @@ def _index_problems(db: Connection, index: Indexer) -> list[str]:
         counts = Counter[str]()
         unlike = lanes.differing(db, _counted(transcript.index_into(db, beside), counts))
         differing = beside.differing()
-        stored = dict(db.execute("SELECT term, messages FROM document_frequency").fetchall())
+        stored = db.words("messages").counts()
     problems = [f"the search index has no place, or a wrong one, for {', '.join(lost)}"] if (lost := transcript.misplaced(db)) else []
     problems += [
         f"the search index {what}, for instance {', '.join(terms)}"

@@ -308,8 +308,7 @@ def around(db: Connection, scope: Scope, message: str, before: int, after: int) 
 
 def _frequency(db: Connection, term: str) -> int:
     """In how many messages a term occurs."""
-    row = db.execute("SELECT messages FROM document_frequency WHERE term = ?", (term,)).fetchone()
-    return row[0] if row else 0
+    return db.words("messages").frequency(term)
 
 
 def _total(db: Connection) -> int:

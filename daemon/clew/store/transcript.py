@@ -89,8 +89,12 @@ def restore(db: Connection, session: str, chat: int, turn: str, seq: int, identi
 def _index(db: Connection, number: int, chat: int, found: Message, into: str = "") -> None:
     first, last = first_place(chat), last_place(chat)
     newest = f"SELECT max(place) FROM {into}places WHERE place BETWEEN ? AND ?"
-    sql = f"INSERT INTO {into}places (place, message) VALUES (coalesce(({newest}), ?) + 1, ?)"
-    place = db.insert(sql, (first, last, first, number), "place")
+    sql = (
+        f"INSERT INTO {into}places (place, message) VALUES (coalesce(({newest}), ?) + 1, ?) ON CONFLICT (place) DO NOTHING RETURNING place"
+    )
+    while (row := db.execute(sql, (first, last, first, number)).fetchone()) is None:
+        pass  # another daemon wrote in this chat: its place is taken, and seen from now on
+    (place,) = row
     columns = _columns(db, found)
     _words_of(db, into).put(place, columns)
     _count(db, columns, 1, into)
@@ -122,11 +126,7 @@ def _words(columns: tuple[str, str, str]) -> set[str]:
 def _count(db: Connection, columns: tuple[str, str, str], step: int, into: str) -> None:
     if not (words := _words(columns)):
         return
-    db.execute(
-        f"INSERT INTO {into}document_frequency AS counted (term, messages) SELECT value, CAST(? AS BIGINT) FROM json_each(?) WHERE true"
-        " ON CONFLICT (term) DO UPDATE SET messages = counted.messages + excluded.messages",
-        (step, json.dumps(sorted(words), ensure_ascii=False)),
-    )
+    _words_of(db, into).count(words, step)
 
 
 def day_words(at: float) -> str:
@@ -154,7 +154,7 @@ def forget(db: Connection, session: str, newest: int = EVERY) -> int:
         for into in ("", BESIDE) if number <= built else ("",):
             _unindex(db, number, found, into)
     for into in ("", BESIDE) if built else ("",):
-        db.execute(f"DELETE FROM {into}document_frequency WHERE messages <= 0")
+        _words_of(db, into).drop_uncounted()
     db.execute("DELETE FROM messages WHERE number IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", (numbers,))
     _follow(db)
     if rows:
@@ -210,7 +210,7 @@ def blank(db: Connection, ids: Iterable[str], *, nameless: bool = False) -> int:
             "UPDATE messages SET blocks = '[]', metadata = '{}', sender_name = '', sender = ? WHERE number = ?", (empty.sender, number)
         )
     for into in ("", BESIDE) if built and rows else ("",) if rows else ():
-        db.execute(f"DELETE FROM {into}document_frequency WHERE messages <= 0")
+        _words_of(db, into).drop_uncounted()
     if rows:
         _note_gone(db)
     return len(rows)
@@ -248,7 +248,6 @@ def index_some(db: Connection, after: int, messages: int, characters: int, into:
 def rebuild(db: Connection) -> int:
     """Build the index anew from the transcript. Returns the number of messages."""
     db.words("messages").clear()
-    db.execute("DELETE FROM document_frequency")
     db.execute("DELETE FROM places")
     db.execute("DELETE FROM lanes")
     rows = 0

@@ -23,7 +23,7 @@ class Comparison(Protocol):
 
 
 class WordIndex(Protocol):
-    """One index. Rows are numbers: places of messages, items of notes, pieces of documents."""
+    """One index. Rows are numbers: places of messages, items of notes, pieces of documents. Words are counted for messages alone."""
 
     def put(self, row: int, columns: Columns) -> None: ...
 
@@ -32,7 +32,8 @@ class WordIndex(Protocol):
     def remove(self, row: int, columns: Columns) -> None:
         """Take a row out. columns: what it was put with."""
 
-    def clear(self) -> None: ...
+    def clear(self) -> None:
+        """Let it hold nothing, and no word be counted."""
 
     def newest(self, sought: Sought, ranges: Sequence[tuple[int, int]], chats: Collection[int] | None, most: int) -> list[int]:
         """The last `most` places that hold it within these ranges, (first, last), themselves in descending order, and these chats (None:
@@ -51,6 +52,18 @@ class WordIndex(Protocol):
         """A query for the rows that hold it, column `rowid`, to be joined with; and its values."""
 
     def compared(self) -> AbstractContextManager[Comparison]: ...
+
+    def count(self, terms: Collection[str], step: int) -> None:
+        """So many more messages hold these words."""
+
+    def frequency(self, term: str) -> int:
+        """In how many messages a word stands."""
+
+    def counts(self) -> dict[str, int]:
+        """In how many messages each word stands."""
+
+    def drop_uncounted(self) -> None:
+        """Let go of the words that stand in no message any more."""
 
     def merge(self, *, begun: bool) -> bool:
         """Let what was removed leave the database's own pages, a slice of bounded work. begun: it is not the first one. False: nothing was

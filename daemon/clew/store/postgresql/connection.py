@@ -19,7 +19,16 @@ T = TypeVar("T")
 COMMAND_TIMEOUT = 60.0
 """Seconds that one statement may take; a server that is gone without a word is noticed so."""
 CONNECT_TIMEOUT = 10.0
-SETTINGS = {"application_name": "clew", "jit": "off", "synchronous_commit": "on", "idle_in_transaction_session_timeout": "120000"}
+SETTINGS = {
+    "application_name": "clew",
+    "jit": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "synchronous_commit": "on",
+    "idle_in_transaction_session_timeout": "120000",
+}
+"""SQLite joins by loops through an index alone, so every statement has its index. Two of them joined by a hash would be read as a whole,
+which the server likes to do with lists whose length it cannot know."""
 ONE_WRITER = 0x636C6577
 """The advisory lock that a transaction holds which writes ("clew"): alone, or shared with others of a kind that bear each other."""
 OUTSIDE = ("08", "53", "57", "58", "25006", "3D", "28")

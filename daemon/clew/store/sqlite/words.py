@@ -63,6 +63,8 @@ class SqliteWords:
     def clear(self) -> None:
         keeps_none = self._columns is _MESSAGES
         self._db.execute(f"INSERT INTO {self._table} ({self._table}) VALUES ('delete-all')" if keeps_none else f"DELETE FROM {self._table}")
+        if keeps_none:
+            self._db.execute(f"DELETE FROM {self._counted}")
 
     def newest(self, sought: Sought, ranges: Sequence[tuple[int, int]], chats: Collection[int] | None, most: int) -> list[int]:
         if not sought.phrases:
@@ -115,6 +117,27 @@ class SqliteWords:
         finally:
             for table in ("stored_words", "rebuilt_words", "rebuilt"):
                 self._db.execute(f"DROP TABLE temp.{table}")
+
+    @property
+    def _counted(self) -> str:
+        return self._table.replace("messages_fts", "document_frequency")
+
+    def count(self, terms: Collection[str], step: int) -> None:
+        self._db.execute(
+            f"INSERT INTO {self._counted} (term, messages) SELECT value, ? FROM json_each(?) WHERE true"
+            " ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages",
+            (step, json.dumps(sorted(terms), ensure_ascii=False)),
+        )
+
+    def frequency(self, term: str) -> int:
+        row = self._db.execute(f"SELECT messages FROM {self._counted} WHERE term = ?", (term,)).fetchone()
+        return row[0] if row else 0
+
+    def counts(self) -> dict[str, int]:
+        return dict(self._db.execute(f"SELECT term, messages FROM {self._counted}").fetchall())
+
+    def drop_uncounted(self) -> None:
+        self._db.execute(f"DELETE FROM {self._counted} WHERE messages <= 0")
 
     def merge(self, *, begun: bool) -> bool:
         """The first slice, a negative number of pages, marks all parts of the index for one merge. There was nothing to merge any more
