@@ -5,9 +5,11 @@ import contextlib
 import glob
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +20,7 @@ import pytest
 from clew.store.connection import Connection
 from clew.store.postgresql.connection import PostgresConnection
 from clew.store.sqlite.connection import SqliteConnection
-from tests.servers import HOST, Server
+from tests.servers import HOST, STOP_DEADLINE_S, Server
 
 T = TypeVar("T")
 
@@ -67,6 +69,22 @@ class Postgres(Server):
             str(self.folder),
             *options,
         ]
+
+    def kill(self) -> None:
+        """End it as a power cut does, but for what the system has not written to the disk yet."""
+        assert self._process is not None
+        os.kill(int((self.folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        self._process.wait(STOP_DEADLINE_S)
+
+    def start_again(self) -> None:
+        """Start it once the last process of the one that was killed has noticed."""
+        deadline = time.monotonic() + STOP_DEADLINE_S
+        while True:
+            try:
+                return self.start()
+            except RuntimeError:
+                if time.monotonic() > deadline:
+                    raise
 
     def url(self, name: str = "postgres") -> str:
         return f"postgresql://clew@{HOST}:{self.port}/{name}"

@@ -181,8 +181,9 @@ class PostgresConnection:
         return self._raw is not None and not self._raw.is_closed() and self._raw.is_in_transaction()
 
     def begin(self, *, relaxed: bool, shared: bool) -> None:
+        """Nothing is relaxed: a server may die alone, and the daemons would go on with what it has forgotten."""
         lock = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-        self.script(f"BEGIN;{' SET LOCAL synchronous_commit = off;' if relaxed else ''} SELECT {lock}({ONE_WRITER})")
+        self.script(f"BEGIN; SELECT {lock}({ONE_WRITER})")
 
     def begin_reading(self) -> None:
         """One snapshot for all that is read until `commit`."""
@@ -251,7 +252,7 @@ def is_outside(error: BaseException) -> bool:
     """Whether an error comes from the machine or the network, not from a statement."""
     if isinstance(error, asyncpg.PostgresError):
         return str(error.sqlstate).startswith(OUTSIDE)
-    return isinstance(error, OSError | TimeoutError | asyncpg.InterfaceError)
+    return isinstance(error, OSError | TimeoutError | asyncpg.InterfaceError | asyncpg.InternalClientError)
 
 
 def _number(text: str) -> int | float:
