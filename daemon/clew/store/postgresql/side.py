@@ -20,6 +20,9 @@ class PostgresSide:
         self.db = PostgresConnection(url, indexer=index)
         try:
             prepare(self.db, url, read_only=False)
+            self.begin()
+            self.db.words("messages").drop_uncounted()  # what waits to be counted is not copied
+            self.commit()
         except BaseException:
             self.db.close()
             raise

@@ -3,6 +3,9 @@
 PostgreSQL's parser and stemmers see none of it: a lexeme is what `clew.context.text.stem` makes of a word of the index text, so that both
 databases split a text alike. A column other than the text is told by what its lexemes begin with, which no word of a text has; weights do
 the same, but make the server read the row of every word that it finds.
+
+pg_trgm is not needed: pairs of characters of scripts without spaces and parts of compounds are words of the index text, and what stands
+inside of a word is sought in notes alone, row by row within the few scopes of who asks, where an index over everybody's would not help.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
