@@ -6,8 +6,9 @@ import json
 import zlib
 from abc import abstractmethod
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from io import BytesIO
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,14 @@ from tests.servers import free_port
 PEOPLE = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hal")
 AGAIN_S = 0.05
 """Seconds before a client tries again."""
+HEARTBEAT_S = 10.0
+"""Seconds after which a page finds that nobody is behind its connection any more."""
 UNACKNOWLEDGED = 8
 """Messages that a client of the web socket sends ahead."""
 
 
-def write_config(folder: Path, model_url: str, broker_port: int, **webhook: Any) -> Path:
-    """All transports, eight people, windows that are compacted soon, a model that is given up on soon."""
+def write_config(folder: Path, model_url: str, broker_port: int, more: Mapping[str, Any] | None = None, **webhook: Any) -> Path:
+    """All transports, eight people, windows that are compacted soon, a model that is given up on soon. more: further sections."""
     model = {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "sk-ant-emulated", "base_url": model_url}
     values = {
         "data_dir": str(folder / "data"),
@@ -50,6 +53,7 @@ def write_config(folder: Path, model_url: str, broker_port: int, **webhook: Any)
             "mqtt": {"enabled": True, "host": "127.0.0.1", "port": broker_port},
             "webhook": {"enabled": bool(webhook), **webhook},
         },
+        **(more or {}),
     }
     path = folder / "clew.yaml"
     path.write_text(json.dumps(values, indent=1))
@@ -126,6 +130,11 @@ class MqttClient(Client):
         self._topics = f"chat/v1/clew/%s/{name}"
         self._client: aiomqtt.Client | None = None
 
+    @property
+    def connected(self) -> bool:
+        """Whether it has subscribed."""
+        return self._client is not None
+
     async def run(self) -> None:
         properties = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
         properties.SessionExpiryInterval = SESSION_EXPIRY_S
@@ -153,7 +162,7 @@ class MqttClient(Client):
         topic = self._topics % "in" + (f"/{thread}" if thread else "")
         payload = json.dumps({"id": identifier, "text": text})
         while True:
-            await self.until(lambda: self._client is not None, "a connection to the broker")
+            await self.until(lambda: self.connected, "a connection to the broker")
             assert self._client is not None
             with contextlib.suppress(aiomqtt.MqttError):
                 await self._client.publish(topic, payload, qos=1)
@@ -162,14 +171,17 @@ class MqttClient(Client):
 
 
 class WebClient(Client):
-    """A chat page: it keeps what was not acknowledged, and comes back with the place up to which it has everything."""
+    """A chat page: it keeps what was not acknowledged, and comes back with the place up to which it has everything.
+
+    urls: of daemons, one of them after the other.
+    """
 
     threads = ("",)
 
-    def __init__(self, name: str, http: aiohttp.ClientSession, url: str, *told: Any) -> None:
+    def __init__(self, name: str, http: aiohttp.ClientSession, urls: Sequence[str], *told: Any) -> None:
         super().__init__(name, *told)
         self._http = http
-        self._url = url
+        self._urls = cycle(urls)
         self._after = 0
         self._unacknowledged: dict[str, str] = {}
         self._socket: aiohttp.ClientWebSocketResponse | None = None
@@ -177,11 +189,14 @@ class WebClient(Client):
     async def run(self) -> None:
         while True:
             with contextlib.suppress(aiohttp.ClientError, OSError):
-                async with self._http.ws_connect(f"{self._url}/chat/ws?chat={self.name}&after={self._after}") as socket:
+                address = f"{next(self._urls)}/chat/ws?chat={self.name}&after={self._after}"
+                async with self._http.ws_connect(address, heartbeat=HEARTBEAT_S) as socket:
                     for identifier, text in tuple(self._unacknowledged.items()):
                         await socket.send_json({"type": "message", "id": identifier, "text": text})
                     self._socket = socket
                     async for frame in socket:
+                        if frame.type is not aiohttp.WSMsgType.TEXT:
+                            break
                         self._take(frame.json())
             self._socket = None
             await asyncio.sleep(AGAIN_S)
@@ -205,12 +220,12 @@ class WebClient(Client):
 
 
 class WebhookClient(Client):
-    """A program that posts until it is told 202, and whose own receiver fails now and then."""
+    """A program that posts until it is told 202, to one daemon after the other, and whose own receiver fails now and then."""
 
-    def __init__(self, name: str, http: aiohttp.ClientSession, url: str, receiver: Receiver, *told: Any) -> None:
+    def __init__(self, name: str, http: aiohttp.ClientSession, urls: Sequence[str], receiver: Receiver, *told: Any) -> None:
         super().__init__(name, *told)
         self._http = http
-        self._url = url
+        self._urls = cycle(urls)
         self._receiver = receiver
         self._read = 0
 
@@ -233,7 +248,8 @@ class WebhookClient(Client):
 
     async def _taken(self, body: bytes) -> bool:
         try:
-            async with self._http.post(f"{self._url}/webhooks/webhook", data=BytesIO(body), headers=proof(body)) as response:
+            address = f"{next(self._urls)}/webhooks/webhook"
+            async with self._http.post(address, data=BytesIO(body), headers=proof(body)) as response:
                 assert response.status in (202, 503), await response.text()
                 return response.status == 202
         except (aiohttp.ClientError, OSError):

@@ -34,15 +34,15 @@ class Watched:
     def _tell(self) -> None:
         self._changed.set()
 
-    async def until(self, condition: Callable[[], bool], what: str) -> None:
-        """Wait until `condition` holds; `what` and the state are the error's text if it never does."""
+    async def until(self, condition: Callable[[], bool], what: str, within: float = DEADLINE_S) -> None:
+        """Wait until `condition` holds; `what` and the state are the error's text if it never does. within: seconds."""
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with asyncio.timeout(within):
                 while not condition():
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
-            raise AssertionError(f"not within {DEADLINE_S} s: {what}\n{self}") from None
+            raise AssertionError(f"not within {within} s: {what}\n{self}") from None
 
 
 def write_config(folder: Path, *, broker_port: int, model_url: str, agent: Mapping[str, Any], schedule: list[JsonObject]) -> Path:
@@ -67,12 +67,12 @@ def write_config(folder: Path, *, broker_port: int, model_url: str, agent: Mappi
 
 class Daemon(Watched):
     """`clew run` on one config, started and stopped as often as a test likes. `log`: lines of all its starts. transport: the one whose
-    connection a start waits for."""
+    connection a start waits for, empty for none."""
 
     def __init__(self, config: Path, environment: Mapping[str, str] | None = None, transport: str = "mqtt") -> None:
         super().__init__()
         self._transport = transport
-        self._config = config
+        self.config = config
         self._environment = environment or {}
         self._process: asyncio.subprocess.Process | None = None
         self._readers: list[asyncio.Task[None]] = []
@@ -88,7 +88,7 @@ class Daemon(Watched):
         """Start it, and return when it says that it is ready."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("CLEW_", "ANTHROPIC_", "NOTIFY_"))}
         self._process = process = await asyncio.create_subprocess_exec(
-            *(str(PROGRAM), "run", "--config", str(self._config)),
+            *(str(PROGRAM), "run", "--config", str(self.config)),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             limit=LONGEST_LINE,
@@ -105,7 +105,8 @@ class Daemon(Watched):
             reader.add_done_callback(lambda _: self._tell())
         await self.until(lambda: len(self.said) > seen or self._readers[0].done(), "the ready line")
         assert len(self.said) > seen, f"clew ended before it was ready\n{self}"
-        await self.until(lambda: self.count("transport.connected", transport=self._transport) > connected, "a connection")
+        if self._transport:
+            await self.until(lambda: self.count("transport.connected", transport=self._transport) > connected, "a connection")
 
     async def _read(self, stream: asyncio.StreamReader, take: Callable[[str], None]) -> None:
         async for line in stream:
@@ -157,9 +158,9 @@ class Daemon(Watched):
 
 
 @contextlib.asynccontextmanager
-async def running(config: Path, environment: Mapping[str, str] | None = None) -> AsyncIterator[Daemon]:
+async def running(config: Path, environment: Mapping[str, str] | None = None, transport: str = "mqtt") -> AsyncIterator[Daemon]:
     """A started daemon, killed at the end if a test has left it running."""
-    daemon = Daemon(config, environment)
+    daemon = Daemon(config, environment, transport)
     try:
         await daemon.start()
         yield daemon

@@ -138,11 +138,11 @@ class House:
         if self.kind == "mqtt":
             return MqttClient(name, self.broker.port, lambda: None)
         if self.kind == "web":
-            return WebClient(name, self.http, f"http://127.0.0.1:{port}", lambda: None)
+            return WebClient(name, self.http, [f"http://127.0.0.1:{port}"], lambda: None)
         if self.kind == "telegram":
             self.telegram.forget()
             return TelegramClient(name, self.telegram, lambda: None)
-        return WebhookClient(name, self.http, f"http://127.0.0.1:{port}", self.receiver, lambda: None)
+        return WebhookClient(name, self.http, [f"http://127.0.0.1:{port}"], self.receiver, lambda: None)
 
     def config(self, folder: Path, name: str, port: int) -> Path:
         folder.mkdir()

@@ -67,8 +67,8 @@ def client_of(
     if kind == "mqtt":
         return MqttClient("ada", broker.port, nothing, acknowledged)
     if kind == "web":
-        return WebClient("ada", http, url, nothing, acknowledged)
-    return WebhookClient("ada", http, url, receiver, nothing, acknowledged)
+        return WebClient("ada", http, [url], nothing, acknowledged)
+    return WebhookClient("ada", http, [url], receiver, nothing, acknowledged)
 
 
 async def say_all(client: Client) -> list[str]:
