@@ -80,7 +80,7 @@ log = structlog.get_logger()
 
 FIXED = ("data_dir", "store", "http", "log", "embeddings")
 """Keys of the config that take effect at a start only."""
-TRANSPORT, UPKEEP = "transport:", "upkeep"
+TRANSPORT, UPKEEP, CHORES = "transport:", "upkeep", "chores"
 """Names that one daemon at a time holds: a transport that is not `spread`, and what is done in the background."""
 LOOK = 5.0
 """Seconds between looks for what other daemons told and was not heard."""
@@ -326,29 +326,34 @@ class Service:
     # What several daemons on one database do for each other --------------------------------------------------------
 
     def _wanted(self) -> list[str]:
-        """What one daemon does at a time. A process that soon ends leaves it to the others, where there can be any."""
+        """What one daemon does at a time. A process that soon ends leaves it to the others, where there can be any, but for what it may be
+        asked to do at once: there need not be any."""
         if not self._remote:
-            return [] if self.store.shared else [UPKEEP]
-        return [*(f"{TRANSPORT}{name}" for name in self.connections.owned()), UPKEEP]
+            return [CHORES] if self.store.shared else [UPKEEP, CHORES]
+        return [*(f"{TRANSPORT}{name}" for name in self.connections.owned()), UPKEEP, CHORES]
 
     async def _hold(self, name: str) -> None:
-        if name != UPKEEP:
+        if name.startswith(TRANSPORT):
             self._start(name.removeprefix(TRANSPORT))
-            return
+        elif name == CHORES:
+            self._begin_chores()
+        elif self._remote:
+            await self.scheduler.start()
+
+    def _begin_chores(self) -> None:
         runs = {"reindexing": self.reindexing.run, "erasing": self.erasing.run}
         runs |= {"meaning": partial(self.meaning.run, self.progress)} if self.meaning else {}
         self._chores = [self.tasks.start(chore, run) for chore, run in runs.items()]
-        if self._remote:
-            await self.scheduler.start()
 
     async def _release(self, name: str) -> None:
-        if name != UPKEEP:
+        if name.startswith(TRANSPORT):
             await self.connections.drop(name.removeprefix(TRANSPORT))
-            return
-        self.scheduler.stop()
-        self.scheduler = self._scheduler(self.config)
-        await cancelled(self._chores)
-        self._chores = []
+        elif name == CHORES:
+            await cancelled(self._chores)
+            self._chores = []
+        else:
+            self.scheduler.stop()
+            self.scheduler = self._scheduler(self.config)
 
     async def _abandon(self) -> None:
         """Others may go on with all that this process claimed."""

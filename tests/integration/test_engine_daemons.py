@@ -14,7 +14,7 @@ from clew.clock import Time
 from clew.config import Job
 from clew.membership import LEASE
 from clew.plugins import Plugin, registry
-from clew.service import UPKEEP, Service
+from clew.service import CHORES, UPKEEP, Service
 from clew.store import Reply
 from clew.store.changes import Neighbours
 from clew.store.sql import SqlStore
@@ -201,6 +201,7 @@ async def test_a_daemon_that_stands_still_is_taken_over_and_says_nothing_more_wh
         await paused.look()
         assert not paused.runs_the_desk
         assert [each.name for each in await other.store.leases.listing() if each.owner == other.service.membership.owner] == [
+            CHORES,
             f"daemon:{other.service.membership.owner}",
             "transport:desk",
             UPKEEP,
