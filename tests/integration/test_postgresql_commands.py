@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clew.cli import clew as cli
+from clew.errors import StoreError
 from tests.databases import POSTGRESQL, databases
+from tests.servers import free_port
 from tests.unit.store_rows import opened, turn
 
 pytestmark = POSTGRESQL
@@ -59,6 +61,27 @@ def test_what_is_said_of_a_server_that_is_gone_is_no_traceback(config: Path) -> 
         found = run(config, *words)
         assert "the store cannot be used just now" in str(found.exception)
         assert type(found.exception).__name__ == "StoreError"
+
+
+def opening(config: Path, store: str) -> StoreError:
+    """What `clew run` says of a database that it cannot use."""
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"store": store}))
+    found = run(config, "run")
+    assert isinstance(found.exception, StoreError)
+    assert "by itself" not in found.exception.hint
+    return found.exception
+
+
+def test_a_start_says_what_of_the_address_is_wrong(config: Path) -> None:
+    where, server = databases.store(config.parent / "data"), databases.server
+    name = where.rpartition("/")[2]
+    server.sql(f"CREATE ROLE poor_{name} LOGIN")
+    assert "owner of the database" in opening(config, where.replace("clew@", f"poor_{name}@")).hint
+    assert "Make the database" in opening(config, server.url("elsewhere")).hint
+    assert "user and password" in opening(config, where.replace("clew@", "nobody@")).hint
+    for option in ("nonsense=1", "sslmode=verifyfull"):
+        assert "options behind the ?" in opening(config, f"{where}?{option}").hint
+    assert "Is the server there" in opening(config, f"postgresql://clew@127.0.0.1:{free_port()}/clew").hint
 
 
 def test_a_backup_is_pg_dumps_to_make(config: Path, tmp_path: Path) -> None:

@@ -51,6 +51,13 @@ async def test_who_may_make_no_tables_is_told_so(tmp_path: Path) -> None:
     assert "may not make tables" in finding.text
 
 
+@pytest.mark.parametrize("option", ["nonsense=1", "sslmode=verifyfull"])
+async def test_an_option_that_there_is_not_is_told(tmp_path: Path, option: str) -> None:
+    [finding] = await found(f"{databases.store(tmp_path)}?{option}")
+    assert finding.level == "problem"
+    assert option.partition("=")[0] in finding.text
+
+
 async def test_a_database_of_another_encoding_is_refused() -> None:
     databases.server.sql("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
     [finding] = await found(databases.server.url("latin"))

@@ -7,9 +7,10 @@ import yaml
 
 from clew.cli.options import read
 from clew.config import Config, shown
-from clew.config.database import fault, is_shared, password
+from clew.config.database import fault, is_shared, passwords
 from clew.config.database import shown as address
 from clew.errors import ConfigError
+from clew.store.backups import by_hand
 
 SECRET = "rather-long-secret"
 
@@ -63,7 +64,7 @@ def loaded(tmp_path: Path, where: str) -> Config:
 
 def test_the_password_is_a_secret_of_the_config(tmp_path: Path) -> None:
     config = loaded(tmp_path, f"postgresql://clew:{SECRET}%21@db/clew")
-    assert f"{SECRET}!" in config.secrets()
+    assert config.secrets() == {f"{SECRET}!", f"{SECRET}%21"}  # as it is, and as it stands in the file
     text = yaml.safe_dump(shown(config))
     assert "postgresql://clew:***@db/clew" in text
     assert SECRET not in text
@@ -78,7 +79,7 @@ def test_a_password_that_may_be_a_word_tears_no_texts_apart(tmp_path: Path) -> N
 def test_the_password_comes_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "password").write_text(f"{SECRET}\n")
     config = loaded(tmp_path, "postgresql://clew:${file:password}@db/clew")
-    assert password(config.store) == SECRET
+    assert passwords(config.store) == {SECRET}
     assert SECRET in config.secrets()
 
 
@@ -92,3 +93,10 @@ def test_the_password_comes_from_a_file(tmp_path: Path) -> None:
 )
 def test_people_are_told_an_address_without_password(where: str, told: str) -> None:
     assert address(where) == told
+
+
+def test_the_command_of_a_backup_reaches_the_same_server() -> None:
+    where = f"postgresql://clew:{SECRET}@/clew?host=/var/run/postgresql"
+    assert by_hand(where, Path("/b/clew.dump")) == (
+        "pg_dump --format=custom --file=/b/clew.dump 'postgresql://clew@/clew?host=/var/run/postgresql'"
+    )

@@ -39,9 +39,10 @@ def fault(where: str) -> str | None:
     return None
 
 
-def password(where: str) -> str:
-    """The password of the database, empty where none stands there."""
-    return unquote(urlsplit(where).password or "") if is_shared(where) else ""
+def passwords(where: str) -> frozenset[str]:
+    """The password of the database as the server takes it and as it stands in the address; none where it may be a word."""
+    written = (urlsplit(where).password or "") if is_shared(where) else ""
+    return frozenset((written, unquote(written))) if len(unquote(written)) >= SHORTEST_SECRET else frozenset()
 
 
 def shown(where: str) -> str:
@@ -50,3 +51,9 @@ def shown(where: str) -> str:
     user, _, host = parts.netloc.rpartition("@")
     name = user.partition(":")[0]
     return f"{parts.scheme}://{name}@{host}{parts.path}" if name else f"{parts.scheme}://{host}{parts.path}"
+
+
+def with_options(where: str) -> str:
+    """The address of a database without its password, for other programs: with the options that say where the server is, and how sure."""
+    query = urlsplit(where).query
+    return f"{shown(where)}?{query}" if query else shown(where)

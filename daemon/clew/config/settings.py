@@ -346,8 +346,7 @@ class Config(Settings):
     def secrets(self) -> frozenset[str]:
         """Plain values of all secrets, for the log's redactor: secret fields, the database's password, what `${file:}`, `${cred:}` gave."""
         found = {each.get_secret_value() for each in _secrets(self)}
-        if len(password := database.password(self.store)) >= database.SHORTEST_SECRET:
-            found.add(password)
+        found |= database.passwords(self.store)
         return frozenset(value for value in found | self._credentials if value)
 
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from clew.config.database import shown
+from clew.config.database import with_options
 from clew.store.sqlite.backup import Tell, backup, copied_files, files_beside
 
 LIST = "backups.jsonl"
@@ -31,7 +31,7 @@ class Backup:
 
 def by_hand(where: str, target: Path) -> str:
     """The command that copies a PostgreSQL database, which is for its own tools to do. where: `store` of the config."""
-    return f"pg_dump --format=custom --file={shlex.quote(str(target))} {shlex.quote(shown(where))}"
+    return f"pg_dump --format=custom --file={shlex.quote(str(target))} {shlex.quote(with_options(where))}"
 
 
 def make(source: Path, target: Path, now: float, tell: Tell = lambda done, of: None) -> Backup:

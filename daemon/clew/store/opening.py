@@ -45,7 +45,7 @@ async def copied(source: str | Path, target: str | Path, now: float, known: Coll
 
 
 def _copied(file: SqliteSide, url: str, index: Indexer, back: bool, tell: Tell, again: bool) -> int:
-    from clew.store.postgresql.database import unreachable
+    from clew.store.postgresql.database import refused
     from clew.store.postgresql.side import PostgresSide
 
     try:
@@ -56,4 +56,4 @@ def _copied(file: SqliteSide, url: str, index: Indexer, back: bool, tell: Tell, 
         finally:
             other.close()
     except Exception as error:
-        raise unreachable(url, error) or error from error
+        raise refused(url, error) or error from error

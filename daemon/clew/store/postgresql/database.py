@@ -27,6 +27,19 @@ VACUUM_TIMEOUT = 6 * 3600.0
 OLDEST = 150_000
 """PostgreSQL 15, as the server counts."""
 GONE = "Is the server there, and has it room? clew tries again by itself."
+NOT_THERE = "Is the server there, and has it room?"
+OPTIONS = "Look at the options behind the ? of `store` in the config: docs/postgresql.md."
+OWNER = "Make the user the owner of the database: `ALTER DATABASE … OWNER TO …`, as PostgreSQL's superuser (docs/postgresql.md)."
+AT_FIRST = (
+    ("28", "Look at user and password in `store` of the config, and at pg_hba.conf of the server."),
+    ("3D", "Make the database (docs/postgresql.md), or mend its name in `store` of the config."),
+    ("3F", OWNER),
+    ("42501", OWNER),
+    ("42704", OPTIONS),
+    ("53300", "Raise max_connections in postgresql.conf, then restart PostgreSQL."),
+)
+"""What mends an error whose code begins so, where a store is opened
+(https://www.postgresql.org/docs/current/errcodes-appendix.html)."""
 
 Job = Callable[[PostgresConnection], Any]
 
@@ -95,7 +108,7 @@ class PostgresDatabase(GroupedDatabase):
             await writer.run(lambda db: prepare(db, url, read_only))
         except BaseException as error:
             await database.close()
-            told = unreachable(url, error)
+            told = refused(url, error)
             if told is not None:
                 raise told from error
             raise
@@ -160,6 +173,20 @@ class PostgresDatabase(GroupedDatabase):
 def unreachable(url: str, error: BaseException) -> StoreError | None:
     """What to tell of an error that lies outside of a statement; None for others."""
     return StoreError(f"{shown(url)}: the store cannot be used just now ({error}).", hint=GONE) if is_outside(error) else None
+
+
+def refused(url: str, error: BaseException) -> StoreError | None:
+    """What to tell of an error of the server, the network or the address where nobody tries again by itself; None for others."""
+    hint = _mended_by(error)
+    return StoreError(f"{shown(url)}: the store cannot be used just now ({error}).", hint=hint) if hint else None
+
+
+def _mended_by(error: BaseException) -> str:
+    if isinstance(error, asyncpg.ClientConfigurationError):
+        return OPTIONS
+    code = str(error.sqlstate) if isinstance(error, asyncpg.PostgresError) else ""
+    known = (hint for beginning, hint in AT_FIRST if code.startswith(beginning))
+    return next(known, NOT_THERE if is_outside(error) else "")
 
 
 def _settle(future: asyncio.Future[T], value: T, error: BaseException | None) -> None:

@@ -8,7 +8,7 @@ import asyncpg
 
 from clew.errors import StoreError
 from clew.store.postgresql.connection import CONNECT_TIMEOUT
-from clew.store.postgresql.database import OLDEST, unreachable
+from clew.store.postgresql.database import OLDEST, refused
 
 TRIPS = 5
 """Questions by which it is measured how far away a server is."""
@@ -36,7 +36,7 @@ async def looked(url: str) -> Looked:
         finally:
             await connection.close(timeout=CONNECT_TIMEOUT)
     except Exception as error:
-        told = unreachable(url, error)
+        told = refused(url, error)
         if isinstance(told, StoreError):
             raise told from error
         raise
