@@ -1,6 +1,7 @@
 """What PostgreSQL adds where several daemons work on one database: wakes from one to the other, and leases that wait for nobody."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from clew.errors import StoreError
+from clew.membership import LEASE
 from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
 from clew.store.indexing import Indexer
+from clew.store.postgresql.connection import SILENT_MS
 from clew.store.postgresql.database import PostgresDatabase
 from clew.transport import Address
 from tests.databases import POSTGRESQL, databases
@@ -101,3 +104,26 @@ async def test_of_two_who_come_at_once_one_holds_a_name(tmp_path: Path) -> None:
         for number in range(20):
             got = await asyncio.gather(a.leases.acquire("a", f"name{number}"), b.leases.acquire("b", f"name{number}"))
             assert sorted(got) == [False, True]
+
+
+@pytest.mark.asyncio
+async def test_who_is_frozen_in_a_write_holds_up_the_others_for_a_while_only(tmp_path: Path) -> None:  # P48
+    assert SILENT_MS < LEASE * 1000
+    async with two(tmp_path) as (a, b):
+        frozen, begun = threading.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def freeze(db: Connection) -> None:
+            db.execute(f"SELECT set_config('idle_in_transaction_session_timeout', '{SILENT_MS // 100}', true)")
+            loop.call_soon_threadsafe(begun.set)
+            assert frozen.wait(DEADLINE_S)
+            db.execute("SELECT 1")
+
+        late = a._db.write(freeze)
+        await begun.wait()
+        async with asyncio.timeout(DEADLINE_S):
+            assert await b._db.write(lambda db: db.execute("SELECT 1").fetchone()[0]) == 1
+        frozen.set()
+        with pytest.raises(StoreError):
+            await late
+        assert await a._db.write(lambda db: db.execute("SELECT 1").fetchone()[0]) == 1

@@ -31,7 +31,10 @@ SETTINGS = {
 which the server likes to do with lists whose length it cannot know."""
 ONE_WRITER = 0x636C6577
 """The advisory lock that a transaction holds which writes ("clew"): alone, or shared with others of a kind that bear each other."""
-OUTSIDE = ("08", "53", "57", "58", "25006", "3D", "28")
+SILENT_MS = 10_000
+"""Milliseconds for which a transaction that writes may say nothing before the server ends it. A daemon that was frozen in one holds up all
+others for so long: more than a verb computes between two statements, less than a lease."""
+OUTSIDE = ("08", "53", "57", "58", "25006", "25P03", "3D", "28")
 """Beginnings of the codes of errors that come from the machine, not from a statement
 (https://www.postgresql.org/docs/current/errcodes-appendix.html). They pass."""
 UNFIT = (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, TypeError, ValueError, OverflowError)
@@ -183,7 +186,11 @@ class PostgresConnection:
     def begin(self, *, relaxed: bool, shared: bool) -> None:
         """Nothing is relaxed: a server may die alone, and the daemons would go on with what it has forgotten."""
         lock = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-        self.script(f"BEGIN; SELECT {lock}({ONE_WRITER})")
+        self.begin_writing(f"SELECT {lock}({ONE_WRITER})")
+
+    def begin_writing(self, first: str = "") -> None:
+        """A transaction that may hold up others. first: a statement that it begins with."""
+        self.script(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {SILENT_MS}; {first}")
 
     def begin_reading(self) -> None:
         """One snapshot for all that is read until `commit`."""

@@ -206,7 +206,7 @@ def _carried_out(db: PostgresConnection, group: list[Write]) -> Any:
 
 
 def _aside(db: PostgresConnection, run: Callable[[Connection], T]) -> T:
-    db.script("BEGIN")
+    db.begin_writing()
     try:
         value = run(db)
         db.commit()
