@@ -181,7 +181,8 @@ def standing(db: Connection, address: str | None = None, person: str | None = No
     """The yeses for good: those at `address` and on behalf of `person`, None for all."""
     rows = db.execute(
         "SELECT chats.address, s.tool, s.person, s.by, s.at, s.wording FROM standing_approvals AS s JOIN chats ON chats.id = s.chat"
-        " WHERE (:address IS NULL OR chats.address = :address) AND (:person IS NULL OR s.person = :person)"
+        " WHERE (CAST(:address AS TEXT) IS NULL OR chats.address = :address)"
+        " AND (CAST(:person AS TEXT) IS NULL OR s.person = :person)"
         " ORDER BY chats.address, s.tool, s.person",
         {"address": address, "person": person},
     )

@@ -82,7 +82,7 @@ def stood(db: Connection, session: str, at: float) -> Compaction | None:
 def failing(db: Connection, session: str | None, limit: int) -> list[tuple[str, int, str]]:
     """(session, compactions that failed in a row, the last one's error) of those, or of one, where some did; those with the most first."""
     return db.execute(
-        "SELECT session, failures, last_error FROM compaction_state WHERE failures > 0 AND (? IS NULL OR session = ?)"
+        "SELECT session, failures, last_error FROM compaction_state WHERE failures > 0 AND (CAST(? AS TEXT) IS NULL OR session = ?)"
         " ORDER BY failures DESC, session LIMIT ?",
         (session, session, limit),
     ).fetchall()

@@ -43,8 +43,14 @@ BUSY = ("40001", "40P01", "55P03")
 
 _MARKS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?(\d*)|(?<!:):([a-z_]\w*)")
 _Convert = Callable[[Any], Any]
-_CONVERTERS: dict[str, _Convert] = {"int8": int, "int4": int, "int2": int, "bool": bool}
-"""By a parameter's type: SQLite takes a truth for a number and a whole number for either kind."""
+
+
+def _text(value: Any) -> Any:
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
+_CONVERTERS: dict[str, _Convert] = {"int8": int, "int4": int, "int2": int, "bool": bool, "text": _text}
+"""By a parameter's type: SQLite takes a truth for a number, a whole number for either kind, and a NUL in a text."""
 
 
 @lru_cache(512)
