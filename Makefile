@@ -52,6 +52,7 @@ e2e: $(STAMP) $(SYNAPSE)
 
 soak: $(STAMP)
 	@$(call installed,mosquitto,mosquitto)
+	@$(call installed,pg_ctlcluster,postgresql)
 	$(BIN)/python -m pytest -q -m soak $(ARGS)
 	$(BIN)/python -m pytest -q --hypothesis-profile search --timeout 3600 tests/property
 	CLEW_FUZZ_EXAMPLES=100000 $(BIN)/python -m pytest -q --timeout 3600 tests/property/test_hostile_*.py
@@ -59,11 +60,13 @@ soak: $(STAMP)
 # All subjects, or those that ARGS names: make bench ARGS="replying finding".
 bench: $(STAMP)
 	@$(call installed,mosquitto,mosquitto)
+	@$(call installed,pg_ctlcluster,postgresql)
 	$(BIN)/python -m bench $(ARGS)
 
 # Fails where a ratio is worse by more than a tenth than the one in bench/results.json.
 bench-check: $(STAMP)
 	@$(call installed,mosquitto,mosquitto)
+	@$(call installed,pg_ctlcluster,postgresql)
 	$(BIN)/python -m bench --check $(ARGS)
 
 # requirements.lock: all that make needs. deploy/requirements.lock: the same versions, without the tools for development.

@@ -1,10 +1,11 @@
 """All subjects, in the order of the page."""
 
-from bench import accepting, compacting, finding, replying, starting, throughput, tokens, weighing
+from bench import accepting, compacting, finding, replying, sharing, starting, throughput, tokens, weighing
 
 SUBJECTS = (
     replying.subject,
     throughput.subject,
+    sharing.subject,
     accepting.subject,
     finding.subject,
     compacting.subject,

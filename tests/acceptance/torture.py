@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from clew.outage import NOW, THEN
 from tests.acceptance import stamp
 from tests.acceptance.clients import Client
 from tests.acceptance.harness import DEADLINE_S, PROGRAM, Daemon, Watched
@@ -30,6 +31,9 @@ AHEAD = 12
 """Messages of one person that may wait for their answer."""
 PATIENCE_S = 3 * DEADLINE_S
 """Seconds that an answer may take: leases run out in the meantime, one after the other."""
+
+UNASKED = tuple(words.partition("{")[0] for words in (NOW, THEN))
+"""How a reply begins that answers nobody: the owner is told that nothing could be stored for a while."""
 
 Disturb = Callable[[], Awaitable[None]]
 Query = Callable[[str], list[str]]
@@ -151,10 +155,13 @@ def check_answers(clients: Sequence[Client]) -> None:
     """Each message was answered once, in the order of its thread, with its own words."""
     for client in clients:
         for thread, said in client.said.items():
-            assert client.answered(thread) == said, f"{client.name}/{thread}"
+            assert client.answered(thread) == said, f"{client.name}/{thread}: {client.answered(thread)}"
         assert client.differing == []
         assert client.waiting == 0, "a reply to nothing"
         for reply in client.replies.values():
+            if not reply["answers"]:
+                assert reply["text"].startswith(UNASKED)
+                continue
             assert reply["in_reply_to"] == reply["answers"][-1]
             if reply["text"].startswith("answer to: "):
                 assert reply["text"] == f"answer to: {client.texts[reply['in_reply_to']]}"
