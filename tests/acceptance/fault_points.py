@@ -104,7 +104,8 @@ def install(reach: Callable[[str], None]) -> None:
 
 def _verb(write: Any) -> str:
     run = inspect.getclosurevars(write.run).nonlocals.get("run")
-    return getattr(run, "__name__", "other")
+    run = run.func if isinstance(run, functools.partial) else run
+    return str(getattr(run, "__name__", "other")).lstrip("_")
 
 
 def _claimed_nothing(write: Any, outcome: Any) -> bool:

@@ -5,6 +5,7 @@ the database's own clock, which is one for all of them.
 """
 
 from collections.abc import Callable, Collection
+from functools import update_wrapper
 from typing import Concatenate, ParamSpec, TypeVar
 
 from clew.store import LeaseLost, outbox, turns
@@ -35,7 +36,7 @@ def in_time(verb: Callable[Concatenate[Connection, str, P], T]) -> Callable[Conc
             raise LeaseLost(owner)
         return verb(db, owner, *args, **kwargs)
 
-    checked.__dict__.update(verb.__dict__)  # what it bears beside it is the same
+    update_wrapper(checked, verb)  # its name and what it bears beside it are the same
     return checked
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import update_wrapper
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from clew.errors import StoreError
@@ -49,7 +50,7 @@ class Doubt(Generic[T]):
             came_to[:] = [result]
             return result
 
-        tried.__dict__.update(run.__dict__)  # what it bears beside it is the same
+        update_wrapper(tried, run)  # its name and what it bears beside it are the same
         future = self._db.write_if(lambda db: (True, None) if self.of(key) else look(db), tried, *args, **kwargs)
         future.add_done_callback(lambda done: self._settled(key, came_to, done))
         return future
