@@ -13,7 +13,7 @@ from clew.membership import LEASE
 from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
 from clew.store.indexing import Indexer
-from clew.store.postgresql.connection import SILENT_MS
+from clew.store.postgresql.connection import SILENT_MS, PostgresConnection
 from clew.store.postgresql.database import PostgresDatabase
 from clew.transport import Address
 from tests.databases import POSTGRESQL, databases
@@ -126,4 +126,31 @@ async def test_who_is_frozen_in_a_write_holds_up_the_others_for_a_while_only(tmp
         frozen.set()
         with pytest.raises(StoreError):
             await late
+        assert await a._db.write(lambda db: db.execute("SELECT 1").fetchone()[0]) == 1
+
+
+def lose(db: Connection) -> None:
+    """Lose the connection between two statements, and notice it before the next one."""
+    assert isinstance(db, PostgresConnection)
+    (backend,) = db.execute("SELECT pg_backend_pid()").fetchone()
+    databases.server.sql(f"SELECT pg_terminate_backend({backend})")
+    while not db._raw.is_closed():
+        db._run(asyncio.sleep(0.01))
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_the_rest_of_a_write_does_not_stand_without_its_beginning(tmp_path: Path, goes_on: bool) -> None:  # P43 P48
+    def write(db: Connection, name: str) -> None:
+        db.execute("INSERT INTO meta (key, value) VALUES (?, 'first')", (f"{name}/1",))
+        lose(db)
+        if goes_on:
+            db.execute("INSERT INTO meta (key, value) VALUES (?, 'rest')", (f"{name}/2",))
+
+    async with two(tmp_path) as (a, b):
+        for name, run in (("grouped", a._db.write), ("aside", a._db.write_aside)):
+            with pytest.raises(StoreError):
+                await run(write, name)
+        stored = "SELECT key FROM meta WHERE key LIKE 'grouped/%' OR key LIKE 'aside/%'"
+        assert await b._db.read(lambda db: db.execute(stored).fetchall()) == []
         assert await a._db.write(lambda db: db.execute("SELECT 1").fetchone()[0]) == 1

@@ -128,6 +128,7 @@ class PostgresConnection:
         self._settings = SETTINGS | ({"default_transaction_read_only": "on"} if read_only else {})
         self._loop = asyncio.new_event_loop()
         self._raw: Any = None
+        self._begun = False  # a transaction, which goes on on this connection or not at all
         self._statements: dict[str, _Statement] = {}
 
     # What the verbs use ---------------------------------------------------------------------------------------------
@@ -187,7 +188,8 @@ class PostgresConnection:
 
     @property
     def in_transaction(self) -> bool:
-        return self._raw is not None and not self._raw.is_closed() and self._raw.is_in_transaction()
+        """Also where its connection was lost: it is to be ended all the same, so that nobody takes it for done."""
+        return self._begun or (self._raw is not None and not self._raw.is_closed() and self._raw.is_in_transaction())
 
     def begin(self, *, relaxed: bool, shared: bool) -> None:
         """Nothing is relaxed: a server may die alone, and the daemons would go on with what it has forgotten."""
@@ -196,17 +198,24 @@ class PostgresConnection:
 
     def begin_writing(self, first: str = "") -> None:
         """A transaction that may hold up others. first: a statement that it begins with."""
-        self.script(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {SILENT_MS}; {first}")
+        self._begin(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {SILENT_MS}; {first}")
 
     def begin_reading(self) -> None:
         """One snapshot for all that is read until `commit`."""
-        self.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        self._begin("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+
+    def _begin(self, sql: str) -> None:
+        self.script(sql)
+        self._begun = True
 
     def commit(self) -> None:
         self.script("COMMIT")
+        self._begun = False
 
     def rollback(self) -> None:
-        self.script("ROLLBACK")
+        self._begun = False
+        if self._raw is not None and not self._raw.is_closed():  # else the server has done it
+            self.script("ROLLBACK")
 
     def is_busy(self, error: BaseException) -> bool:
         return isinstance(error, asyncpg.PostgresError) and error.sqlstate in BUSY
@@ -224,6 +233,7 @@ class PostgresConnection:
 
     def cut(self) -> None:
         """Let go of the connection as it is: what was begun on it comes to nothing."""
+        self._begun = False
         if self._raw is not None:
             self._raw.terminate()
             self._raw = None
@@ -234,6 +244,8 @@ class PostgresConnection:
 
     async def _connection(self) -> Any:
         if self._raw is None or self._raw.is_closed():
+            if self._begun:  # the rest would stand by itself on another one, without the lock and without what was looked at before
+                raise asyncpg.ConnectionDoesNotExistError("the connection was lost in a transaction")
             self._statements.clear()
             self._raw = await asyncpg.connect(
                 self._url, timeout=CONNECT_TIMEOUT, command_timeout=COMMAND_TIMEOUT, server_settings=self._settings, statement_cache_size=0
