@@ -70,6 +70,11 @@ class Postgres(Server):
             *options,
         ]
 
+    def _accepts(self) -> bool:
+        """It listens before it lets anybody in."""
+        ready = [str(program("pg_isready")), "-q", "-h", HOST, "-p", str(self.port)]
+        return super()._accepts() and subprocess.run(ready, check=False).returncode == 0
+
     def kill(self) -> None:
         """End it and all its processes at once, as a power cut does, but for what the system has not written to the disk yet."""
         postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
