@@ -111,9 +111,9 @@ class Dovecot(Server):
         self._own()
 
     def unseen(self, user: str) -> int:
-        """How many mails of a mailbox nobody has read."""
-        box = mailbox.Maildir(self.folder / "mail" / user, create=True)
-        return sum("S" not in message.get_flags() for message in box)
+        """How many mails of a mailbox nobody has read. The server renames them meanwhile: first in `new`, then in `cur`."""
+        names = [path.name for part in ("new", "cur") for path in (self.folder / "mail" / user / part).iterdir()]
+        return sum("S" not in name.partition(":2,")[2] for name in names)
 
     def anew(self, user: str) -> None:
         """The mailbox loses its numbers, as after a restore: its UIDVALIDITY changes."""

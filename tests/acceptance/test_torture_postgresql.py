@@ -154,10 +154,11 @@ class Cluster:
         raise AssertionError(f"{sql}: {rows}, not within {PATIENCE_S} s {found}\n{self.daemons[0]}")
 
     async def at_rest(self) -> None:
-        """Wait until nothing is left to be done, and nothing is due any more."""
+        """Wait until nothing is left to be done, nothing is due any more, and whoever was killed is known to be gone."""
         await self._run("cron", "disable", JOB)
         await self._until("SELECT count(*) FROM inbox WHERE state NOT IN ('answered', 'failed')", ["0"])
         await self._until("SELECT DISTINCT state FROM outbox", ["sent"])
+        await self._until("SELECT count(*) FROM leases WHERE name LIKE 'daemon:%'", [str(DAEMONS)])
 
     async def _run(self, *command: str) -> None:
         process = await asyncio.create_subprocess_exec(PROGRAM, *command, "--config", self.daemons[0].config)
