@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +19,7 @@ import pytest
 from clew.store.connection import Connection
 from clew.store.postgresql.connection import PostgresConnection
 from clew.store.sqlite.connection import SqliteConnection
+from tests.database_pool import DatabasePool, aside
 from tests.servers import HOST, STOP_DEADLINE_S, Server
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Postgres(Server):
         subprocess.run([*self._as(), str(program(name)), *arguments], check=True, capture_output=True, cwd="/")
 
     def _command(self) -> Sequence[str]:
-        settings = ["max_connections=300", *([] if self._durable else ["fsync=off", "full_page_writes=off"])]
+        settings = ["max_connections=300", *([] if self._durable else ["fsync=off", "full_page_writes=off", "autovacuum=off"])]
         options = [each for setting in settings for each in ("-c", setting)]
         return [
             *self._as(),
@@ -103,12 +103,16 @@ class Postgres(Server):
         command = [str(program("psql")), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement, self.url(name)]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    def create(self) -> str:
-        """A new, empty database. Returns its address."""
+    def create(self, template: str = "template1") -> str:
+        """A new database, empty or like another one. Returns its address."""
         self._made += 1
         name = f"clew_{self._made}"
-        self.sql(f"CREATE DATABASE {name}")
+        self.sql(f"CREATE DATABASE {name} TEMPLATE {template}")
         return self.url(name)
+
+    def drop(self, url: str) -> None:
+        """Remove a database, whoever is in it."""
+        self.sql(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")
 
 
 @contextlib.contextmanager
@@ -123,10 +127,9 @@ def postgres(*, durable: bool = False) -> Iterator[Postgres]:
 
 
 def in_transaction(db: SqliteConnection | PostgresConnection, run: Callable[[Connection], T]) -> T:
-    with contextlib.closing(db):
-        db.begin(relaxed=True, shared=False)
-        found = run(db)
-        db.commit()
+    db.begin(relaxed=True, shared=False)
+    found = run(db)
+    db.commit()
     return found
 
 
@@ -136,27 +139,41 @@ class Databases:
     def __init__(self) -> None:
         self.kind = "sqlite"
         self._server: Postgres | None = None
+        self._pool: DatabasePool | None = None
         self._of: dict[Path, str] = {}
+        self._there: set[Path] = set()
 
     def begin(self, kind: str) -> None:
         """A test begins."""
         self.kind = kind
-        self._of.clear()
+        self._give_back(list(self._of))
 
     def store(self, folder: Path) -> str:
-        """What `store` says in the config of a data directory."""
+        """What `store` says in the config of a data directory. A database that is of none yet has clew's tables, and no rows."""
         if self.kind == "sqlite":
             return "sqlite"
         if folder not in self._of:
-            self._of[folder] = self.server.create()
+            self._give_back([each for each in self._there if not each.exists()])  # a property is asked of one store after the other
+            self._of[folder] = self.pool.take()
+            if folder.exists():
+                self._there.add(folder)
         return self._of[folder]
+
+    def untouched(self) -> str:
+        """What `store` says of a database in which clew never was."""
+        return self.server.create()
+
+    def _give_back(self, folders: Sequence[Path]) -> None:
+        for folder in folders:
+            self.pool.give_back(self._of.pop(folder))
+            self._there.discard(folder)
 
     def beside(self, folder: Path, run: Callable[[Connection], T]) -> T:
         """Run something in a transaction of its own, past the store of this folder."""
         if self.kind == "sqlite":
-            return in_transaction(sqlite3.connect(folder / "clew.db", isolation_level=None, factory=SqliteConnection), run)
-        with ThreadPoolExecutor(1) as aside:  # the connection has a loop of its own
-            return aside.submit(in_transaction, PostgresConnection(self.store(folder)), run).result()
+            with contextlib.closing(sqlite3.connect(folder / "clew.db", isolation_level=None, factory=SqliteConnection)) as db:
+                return in_transaction(db, run)
+        return aside(self.store(folder), lambda db: in_transaction(db, run))
 
     def altered(self, folder: Path, *statements: str) -> None:
         """Run statements past the store of this folder."""
@@ -165,6 +182,13 @@ class Databases:
     def rows(self, folder: Path, statement: str, *values: object) -> list[Any]:
         """What a query finds past the store of this folder."""
         return self.beside(folder, lambda db: db.execute(statement, values).fetchall())
+
+    @property
+    def pool(self) -> DatabasePool:
+        """The databases of this run that are emptied and used again."""
+        if self._pool is None:
+            self._pool = DatabasePool(self.server)
+        return self._pool
 
     @property
     def server(self) -> Postgres:

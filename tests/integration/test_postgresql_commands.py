@@ -35,6 +35,7 @@ async def talked(config: Path) -> None:
 
 
 def test_a_database_without_tables_has_nothing_yet(config: Path) -> None:
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"store": databases.untouched()}))
     found = run(config, "session", "list")
     assert "Nothing is stored yet" in str(found.exception)
     assert run(config, "cron", "list").exit_code == 0

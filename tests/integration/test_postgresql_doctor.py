@@ -42,8 +42,8 @@ async def test_a_database_that_is_not_there() -> None:
     assert 'database "elsewhere" does not exist' in finding.text
 
 
-async def test_who_may_make_no_tables_is_told_so(tmp_path: Path) -> None:
-    where, server = databases.store(tmp_path), databases.server
+async def test_who_may_make_no_tables_is_told_so() -> None:
+    where, server = databases.untouched(), databases.server
     name = where.rpartition("/")[2]
     server.sql(f"CREATE ROLE reader_{name} LOGIN")
     [finding] = await found(where.replace("clew@", f"reader_{name}@"))

@@ -42,7 +42,7 @@ async def rows_of(path: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 async def test_a_store_goes_into_postgresql_and_comes_back_the_same(tmp_path: Path) -> None:  # P2, P42
-    path, url = released(tmp_path), databases.store(tmp_path)
+    path, url = released(tmp_path), databases.untouched()
     there = await copied(path, url, NOW, (), silent)
     back = tmp_path / "back" / "clew.db"
     back.parent.mkdir()

@@ -129,7 +129,7 @@ def _references(db: PostgresConnection, name: str) -> Iterator[tuple[tuple[str, 
 @pytest.mark.asyncio
 async def test_both_schemas_have_the_same_tables_columns_and_keys(tmp_path: Path) -> None:
     await (await SqliteStore.open(tmp_path / "clew.db", NOW)).close()
-    url = databases.store(tmp_path)
+    url = databases.untouched()
     await (await PostgresDatabase.open(url, Indexer(()))).close()
     one, other = of_sqlite(tmp_path / "clew.db"), await asyncio.to_thread(of_postgresql, url)
     assert one.keys() | {"file_bodies"} == other.keys()  # files lie in a folder beside an SQLite database
