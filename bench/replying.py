@@ -52,11 +52,10 @@ Costs = dict[int, Cost]
 async def measure(run: Run) -> list[Figure]:
     folder = run.made("replying")
     found: dict[bool, tuple[Costs, Costs]] = {}
-    with broker(folder / "broker") as server:
-        floors = [await _floor(run, folder, server.port)]
-        for recall in (False, True):
-            found[recall] = await _measured(run, folder, server.port, recall=recall)
-            floors.append(await _floor(run, folder, server.port))
+    floors = [await _floor(run, folder)]
+    for recall in (False, True):
+        found[recall] = await _measured(run, folder, recall=recall)
+        floors.append(await _floor(run, folder))
     least = Cost(*(statistics.median(values) for values in zip(*map(astuple, floors), strict=True)))
     figures = [
         Figure(f"floor ({FLOOR}): CPU", least.cpu, "ms"),
@@ -68,16 +67,16 @@ async def measure(run: Run) -> list[Figure]:
     return figures
 
 
-async def _floor(run: Run, folder: Path, port: int) -> Cost:
+async def _floor(run: Run, folder: Path) -> Cost:
     own = Path(tempfile.mkdtemp(dir=folder))
-    with stopped(floor(port, own)) as process:
-        return await cost(process, port, run.sizes.turns, ["ada"], daemon=False)
+    with broker(own) as server, stopped(floor(server.port, own)) as process:
+        return await cost(process, server.port, run.sizes.turns, ["ada"], daemon=False)
 
 
-async def _measured(run: Run, folder: Path, port: int, *, recall: bool) -> tuple[Costs, Costs]:
+async def _measured(run: Run, folder: Path, *, recall: bool) -> tuple[Costs, Costs]:
     """By the messages of one thread, and by the number of chats."""
-    lengths = {messages: await _clew(run, folder, port, messages, 1, recall=recall) for messages in run.sizes.messages}
-    return lengths, {chats: await _clew(run, folder, port, SHORT, chats, recall=recall) for chats in run.sizes.chats if chats > 1}
+    lengths = {messages: await _clew(run, folder, messages, 1, recall=recall) for messages in run.sizes.messages}
+    return lengths, {chats: await _clew(run, folder, SHORT, chats, recall=recall) for chats in run.sizes.chats if chats > 1}
 
 
 def _rows(lengths: Costs, many: Costs, least: Cost, recall: str) -> list[Figure]:
@@ -102,13 +101,14 @@ def _figures(found: Cost, least: Cost, recall: str, plot: str, x: int) -> list[F
     ]
 
 
-async def _clew(run: Run, folder: Path, port: int, messages: int, chats: int, *, recall: bool) -> Cost:
+async def _clew(run: Run, folder: Path, messages: int, chats: int, *, recall: bool) -> Cost:
     own, people = folder / f"{messages}-{chats}-{recall}", names(chats)
     own.mkdir()
     file = await run.stores.copy(own, messages, people)
-    config = write_config(own, port, people, agent={"recall": {"enabled": recall}})
-    with stopped(clew(config)) as process:
-        found = await cost(process, port, run.sizes.turns, people, daemon=True)
+    with broker(own) as server:
+        config = write_config(own, server.port, people, agent={"recall": {"enabled": recall}})
+        with stopped(clew(config)) as process:
+            found = await cost(process, server.port, run.sizes.turns, people, daemon=True)
     file.unlink()
     return found
 

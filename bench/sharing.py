@@ -21,18 +21,16 @@ turns are run by all. `answered` is what is answered in a second to {FEW} people
 
 
 async def measure(run: Run) -> list[Figure]:
-    folder = run.made("sharing")
-    with broker(folder / "broker") as server:
-        bench = _Bench(folder, server.port, run.sizes.seconds)
-        figures = []
-        for reply_s in (0.0, PROVIDER_S):
-            alone, took = await bench.answered(0, reply_s)
-            figures += [_rate("SQLite, one daemon", reply_s, alone, None), _half("SQLite, one daemon", reply_s, took, None)]
-            for daemons in DAEMONS:
-                rate, late = await bench.answered(daemons, reply_s)
-                name = f"PostgreSQL, {daemons} daemon{'s' if daemons > 1 else ''}"
-                figures += [_rate(name, reply_s, rate, alone), _half(name, reply_s, late, took)]
-        return figures
+    bench = _Bench(run.made("sharing"), run.sizes.seconds)
+    figures = []
+    for reply_s in (0.0, PROVIDER_S):
+        alone, took = await bench.answered(0, reply_s)
+        figures += [_rate("SQLite, one daemon", reply_s, alone, None), _half("SQLite, one daemon", reply_s, took, None)]
+        for daemons in DAEMONS:
+            rate, late = await bench.answered(daemons, reply_s)
+            name = f"PostgreSQL, {daemons} daemon{'s' if daemons > 1 else ''}"
+            figures += [_rate(name, reply_s, rate, alone), _half(name, reply_s, late, took)]
+    return figures
 
 
 def _model(reply_s: float) -> str:
@@ -50,11 +48,10 @@ def _half(name: str, reply_s: float, took: float, alone: float | None) -> Figure
 
 
 class _Bench:
-    """A broker, and one set of daemons after the other at it."""
+    """One set of daemons after the other, each with a broker of its own."""
 
-    def __init__(self, folder: Path, port: int, seconds: float) -> None:
+    def __init__(self, folder: Path, seconds: float) -> None:
         self._folder = folder
-        self._port = port
         self._seconds = seconds
         self._runs = 0
 
@@ -71,12 +68,13 @@ class _Bench:
 
     @asynccontextmanager
     async def _talk(self, stack: ExitStack, folder: Path, store: str, daemons: int, reply_s: float) -> AsyncIterator[Talk]:
+        port = stack.enter_context(broker(folder)).port
         for number in range(daemons):
             own = folder / f"daemon-{number}"
             own.mkdir()
-            config = write_config(own, self._port, names(FEW), store=store, limits={"turns_at_once": AT_ONCE})
+            config = write_config(own, port, names(FEW), store=store, limits={"turns_at_once": AT_ONCE})
             stack.enter_context(stopped(clew(config, reply_s=reply_s)))
-        async with talking(self._port, daemon=True) as talk:
+        async with talking(port, daemon=True) as talk:
             await asyncio.gather(*map(talk.turn, names(FEW)))  # each has been answered once
             yield talk
 

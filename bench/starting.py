@@ -81,7 +81,7 @@ async def _talked(run: Run) -> list[Figure]:
     """Memory once each of many people was answered, and after many turns of theirs."""
     most, folder = max(run.sizes.chats), run.made("memory")
     turns, people = max(run.sizes.many, most), names(most)
-    with broker(folder / "broker") as server, stopped(clew(write_config(folder, server.port, people))) as process:
+    with broker(folder) as server, stopped(clew(write_config(folder, server.port, people))) as process:
         rest = Against("at rest", process.resident_mb)
         async with talking(server.port, daemon=True) as talk:
             await _turns(talk, islice(cycle(people), most))

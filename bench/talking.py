@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -100,9 +101,9 @@ def stopped(process: Measured) -> Iterator[Measured]:
 
 @contextmanager
 def broker(folder: Path) -> Iterator[Mosquitto]:
-    """A broker of its own."""
-    folder.mkdir()
-    with Mosquitto(folder, settings=SETTINGS) as server:
+    """A broker of its own, in `folder`, for one measurement: it keeps for clew what is said while clew is away, and the next one to start
+    would have all of that to answer."""
+    with Mosquitto(Path(tempfile.mkdtemp(dir=folder)), settings=SETTINGS) as server:
         yield server
 
 

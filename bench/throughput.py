@@ -44,29 +44,27 @@ class Load:
 
 async def measure(run: Run) -> list[Figure]:
     folder, most = run.made("throughput"), max(run.sizes.chats)
-    with broker(folder / "broker") as server:
-        bench = _Bench(run, folder, server.port)
-        figures = [await bench.instant(FEW, AT_ONCE), await bench.instant(most, most), await bench.full(most)]
-        for at_once in sorted({*(places for places in PLACES if places <= most), most}):
-            figures += await bench.half(at_once, min(2 * at_once, most))
-        return figures + await bench.beside_jobs()
+    bench = _Bench(run, folder)
+    figures = [await bench.instant(FEW, AT_ONCE), await bench.instant(most, most), await bench.full(most)]
+    for at_once in sorted({*(places for places in PLACES if places <= most), most}):
+        figures += await bench.half(at_once, min(2 * at_once, most))
+    return figures + await bench.beside_jobs()
 
 
 class _Bench:
-    """A broker, and one clew after the other at it."""
+    """One clew after the other, each with a broker of its own."""
 
-    def __init__(self, run: Run, folder: Path, port: int) -> None:
+    def __init__(self, run: Run, folder: Path) -> None:
         self._run = run
         self._folder = folder
-        self._port = port
         self._seconds = run.sizes.seconds
 
     async def instant(self, people: int, at_once: int) -> Figure:
         """A model that answers at once."""
         where = self._folder / f"floor-{people}"
         where.mkdir()
-        with stopped(floor(self._port, where)):
-            async with talking(self._port, daemon=False) as talk:
+        with broker(where) as server, stopped(floor(server.port, where)):
+            async with talking(server.port, daemon=False) as talk:
                 least = await closed(talk, names(people), self._seconds)
         async with self._clew(people, at_once, 0.0) as talk:
             found = await closed(talk, names(people), self._seconds)
@@ -135,11 +133,12 @@ class _Bench:
     async def _clew(self, people: int, at_once: int, reply_s: float, **settings: Any) -> AsyncIterator[Talk]:
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         file = await self._run.stores.copy(folder, SHORT, names(people))
-        config = write_config(folder, self._port, (*names(people), "jobs"), limits={"turns_at_once": at_once}, **settings)
-        with stopped(clew(config, reply_s=reply_s)):
-            async with talking(self._port, daemon=True) as talk:
-                await asyncio.gather(*map(talk.turn, names(people)))  # each has been answered once
-                yield talk
+        with broker(folder) as server:
+            config = write_config(folder, server.port, (*names(people), "jobs"), limits={"turns_at_once": at_once}, **settings)
+            with stopped(clew(config, reply_s=reply_s)):
+                async with talking(server.port, daemon=True) as talk:
+                    await asyncio.gather(*map(talk.turn, names(people)))  # each has been answered once
+                    yield talk
         file.unlink()
 
 
