@@ -127,7 +127,7 @@ def postgres(*, durable: bool = False) -> Iterator[Postgres]:
 
 
 def in_transaction(db: SqliteConnection | PostgresConnection, run: Callable[[Connection], T]) -> T:
-    db.begin(relaxed=True, shared=False)
+    db.begin(relaxed=True, holds=None)
     found = run(db)
     db.commit()
     return found

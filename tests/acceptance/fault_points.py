@@ -76,15 +76,15 @@ def install(reach: Callable[[str], None]) -> None:
 
         return then_reach
 
-    def committed(db: Any, group: Any) -> Any:
-        done = transact(db, group)
+    def committed(db: Any, group: Any, **how: Any) -> Any:
+        done = transact(db, group, **how)
         for write in group:  # which of them share a commit is a matter of moments
             if write not in idle:
                 reach(f"committed {_verb(write)}")
         idle.clear()
         return done
 
-    for name in ("_first", "_savepoint"):
+    for name in ("_first", "_part"):
         setattr(grouping, name, written(getattr(grouping, name)))
     grouping._transact = committed
     _around(ToolRunner, "_run", "call", reach)

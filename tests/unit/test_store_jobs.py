@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import UsageError
-from clew.store import Job, JobEffect, Outcome, Person, jobs, runs, turns
+from clew.store import Job, JobEffect, Outcome, Person, claiming, jobs, runs, turns
 from clew.store.sql import SqlStore
 from clew.store.sqlite.connection import SqliteConnection
 from clew.store.sqlite.database import migrations
@@ -116,7 +116,7 @@ def test_what_is_asked_for_every_turn_reads_no_arrival_that_is_over() -> None:  
     asked: list[str] = []
     database.set_trace_callback(asked.append)
     turns.claimable(database, NOW)
-    turns.claim(database, "me", NOW, 60.0, frozenset())
+    claiming.claim(database, "me", NOW, 60.0, frozenset())
     jobs.runs(database, "morning")
     runs.waiting(database)
     database.set_trace_callback(None)

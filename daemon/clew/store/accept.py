@@ -2,21 +2,30 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from clew.clock import new_id
 from clew.store import Decide, Offer, Person, Reply, Sender, Verdict, access, approvals, deletions, edits, links, loops, outbox, people
 from clew.store.connection import Connection
 from clew.store.files import verbs as files
+from clew.store.grouping import lane, shared
 from clew.transport import Address, Inbound, Part, Receipt
 
 DELETED = "it was deleted before it was answered"
 
+SPOKEN = ("message", "context")
+"""Kinds of what is said by itself."""
 _STATES = {"control": "answered", "answer": "answered", "edit": "context"}
 """Kinds of arrivals that start no turn, and the state in which they are stored."""
 
 
+def _holds(transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool) -> Iterable[str] | None:
+    """Where people speak; what they say of messages that are there may be about any turn."""
+    return {lane(item.address) for item in items} if all(item.kind in SPOKEN for item in items) else None
+
+
+@shared(_holds)
 def accept(
     db: Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool
 ) -> tuple[list[Receipt], list[Verdict]]:
@@ -61,6 +70,8 @@ def _accept(db: Connection, item: Inbound, now: float, decide: Decide, instant: 
     if sender.person is not None:
         item = edits.applied(db, item, sender.person)
     verdict = decide(item, sender)
+    if verdict.spent is not None or verdict.stop or verdict.given:
+        db.alone()
     if verdict.spent is not None:
         item, sender = _spend(db, item, sender, verdict, verdict.spent, now)
     if verdict.refused and (item.kind != "message" or sender.loop):
@@ -130,6 +141,8 @@ def _stored_id(item: Inbound, verdict: Verdict) -> str:
 
 def _sender(db: Connection, item: Inbound, now: float) -> Sender:
     found = people.find(db, item.identity)
+    if found is None:
+        db.alone()  # what strangers may do is counted for all of them
     request, open_requests = (None, 0) if found else _requests(db, item.identity, now)
     waiting = "SELECT count(*) FROM inbox WHERE chat = chats.id AND state = 'new' AND kind <> 'job' AND overheard"
     chat = db.execute(f"SELECT id, session, ({waiting} = 0), ({waiting} = 1) FROM chats WHERE address = ?", (str(item.address),)).fetchone()
@@ -228,6 +241,7 @@ def chat_for(db: Connection, item: Inbound, person: str, now: float) -> int:
     owner = person if item.direct else None
     known = db.execute("SELECT id, person, former FROM chats WHERE address = ?", (str(item.address),)).fetchone()
     if known and owner is not None and people.is_another(db, item.identity, owner, *known[1:]):
+        db.alone()
         people.set_aside(db, known[0], str(item.address))
     if known and known[1] == owner and (known[2] is None or owner is None):
         chat: int = known[0]

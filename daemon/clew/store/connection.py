@@ -48,6 +48,20 @@ class Connection(Protocol):
     def readable(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """The rows of a query; those with a text that is damaged are left out: one bad row must not hide the others."""
 
+    def hold(self, *names: str) -> bool:
+        """Hold names (see `grouping.shared`) until the transaction ends. False: another transaction has one of them."""
+
+    def alone(self) -> None:
+        """What follows is for the only transaction that writes: where others may write beside it, it begins anew without them."""
+
+    @property
+    def locked(self) -> str:
+        """What a SELECT ends with whose rows no other transaction may change until this one ends; it waits for those that do."""
+
+    @property
+    def unlocked(self) -> str:
+        """The same, of those rows alone that nobody else has locked: it waits for nobody."""
+
     def attempt(self) -> AbstractContextManager[None]:
         """A block whose statements stand whole or not at all. Raises Unfit where one of them does not fit the schema."""
 

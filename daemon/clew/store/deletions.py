@@ -41,6 +41,8 @@ def of_turn(db: Connection, turn: str, now: float) -> None:
     rows = db.execute(
         "SELECT id, message, external_id FROM inbox WHERE turn = ? AND external_id IN (SELECT external_id FROM deletions)", (turn,)
     ).fetchall()
+    if rows:
+        db.alone()
     for number, message, external_id in rows:
         withdraw(db, number, turn, message, now)
         db.execute("DELETE FROM deletions WHERE external_id = ?", (external_id,))

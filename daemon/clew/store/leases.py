@@ -25,7 +25,7 @@ def clock(db: Connection) -> float:
 
 def lives(db: Connection, owner: str) -> bool:
     """Whether a daemon's lease is not over."""
-    return db.execute("SELECT 1 FROM leases WHERE name = ? AND until > ?", (DAEMON + owner, clock(db))).fetchone() is not None
+    return db.execute("SELECT 1 FROM leases WHERE name = ? AND until > wall_clock()", (DAEMON + owner,)).fetchone() is not None
 
 
 def in_time(verb: Callable[Concatenate[Connection, str, P], T]) -> Callable[Concatenate[Connection, str, P], T]:

@@ -50,7 +50,10 @@ def put(db: Connection, code: LinkCode) -> None:
 def meant(db: Connection, item: Inbound, now: float, *, known: bool) -> Offer | None:
     """The open code that a message consists of. A stranger's guess is counted, and too many are not looked at."""
     code = read(item.text) if item.kind in ("message", "context") else None
-    if code is None or (not known and _exhausted(db, item.identity, now)):
+    if code is None:
+        return None
+    db.alone()
+    if not known and _exhausted(db, item.identity, now):
         return None
     row = db.execute(
         "SELECT hash, person, coalesce(nullif(name, ''), id), address, instant FROM link_codes JOIN people ON id = person"

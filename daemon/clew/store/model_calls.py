@@ -123,15 +123,25 @@ def _learn(db: Connection, call: ModelCall) -> None:
     ratio = learned(row[0] if row else None, call.estimated, call.usage.prompt)
     if ratio is not None and (row is None or ratio != row[0]):
         db.execute(
-            "INSERT INTO token_ratios (provider, model, ratio) VALUES (?, ?, ?) ON CONFLICT (provider, model) DO UPDATE"
-            " SET ratio = excluded.ratio",
+            "INSERT INTO token_ratios (provider, model, ratio) SELECT ?1, ?2, CAST(?3 AS DOUBLE PRECISION)"
+            f" WHERE {_free(db, 'token_ratios', 'provider = ?1 AND model = ?2')}"
+            " ON CONFLICT (provider, model) DO UPDATE SET ratio = excluded.ratio",
             (*place, ratio),
         )
 
 
+def _free(db: Connection, table: str, row: str) -> str:
+    """That nobody else is about to write a row which all sessions share: what is learned of it now is not worth waiting for them."""
+    mine = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {row}{db.unlocked}) AS mine"
+    return f"({mine}) = (SELECT count(*) FROM {table} WHERE {row})"
+
+
 def put_cache(db: Connection, entries: Sequence[CacheEntry]) -> None:
+    """Note what a provider holds since. A prefix that another process notes at the same moment is held for as long as that says."""
     db.executemany(
-        "INSERT INTO cache_entries (provider, model, hash, tokens, ttl, expires) VALUES (?, ?, ?, ?, ?, ?)"
+        "INSERT INTO cache_entries (provider, model, hash, tokens, ttl, expires)"
+        " SELECT ?1, ?2, ?3, CAST(?4 AS BIGINT), CAST(?5 AS DOUBLE PRECISION), CAST(?6 AS DOUBLE PRECISION)"
+        f" WHERE {_free(db, 'cache_entries', 'provider = ?1 AND model = ?2 AND hash = ?3')}"
         " ON CONFLICT (provider, model, hash) DO UPDATE SET tokens = excluded.tokens, ttl = excluded.ttl,"
         " expires = CASE WHEN excluded.expires > cache_entries.expires THEN excluded.expires ELSE cache_entries.expires END",
         [(e.provider, e.model, e.hash, e.tokens, e.ttl, e.expires) for e in entries],

@@ -9,6 +9,7 @@ from clew.clock import new_id
 from clew.store import Reply, Settlement
 from clew.store.connection import Connection
 from clew.store.damage import readable
+from clew.store.grouping import lane, shared
 from clew.transport import Address, Delivery, Part
 
 _COLUMNS = (
@@ -31,6 +32,13 @@ _DUE = "(next_at <= :now OR tried > :now)"
 """That a row is due. One that was tried later than now was put off by a clock that has gone back since."""
 
 
+_NEXT_DUE = (
+    "SELECT min(CASE WHEN tried > :now THEN :now ELSE next_at END) FROM outbox AS o"
+    f" WHERE transport = :transport AND state = 'pending' AND {_FIRST}"
+)
+
+
+@shared(lambda reply, session, turn, now: [lane(reply.address)])
 def put(db: Connection, reply: Reply, session: str, turn: str, now: float) -> str:
     """Store a reply. Returns its id."""
     identifier, number = _insert(db, reply, "sent" if reply.instant else "pending", session, turn, now)
@@ -85,12 +93,13 @@ def put_once(db: Connection, key: str, reply: Reply, now: float, again_after: fl
     return True
 
 
+@shared(lambda turn, now: ())
 def draft(db: Connection, turn: str, now: float) -> Delivery | None:
     """The row of the reply that a turn is still writing, made before its first preview is shown. None: the turn does not run any more.
 
     `preview_ref` is empty as long as it is not known what the platform made of the first preview. `repeat`: it was there already.
     """
-    if not db.execute("SELECT 1 FROM turns WHERE id = ? AND state = 'running'", (turn,)).fetchone():
+    if not db.execute(f"SELECT 1 FROM turns WHERE id = ? AND state = 'running'{db.locked}", (turn,)).fetchone():
         return None
     if row := db.execute(f"SELECT {_COLUMNS} FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone():
         return replace(_delivery(row), repeat=True)
@@ -105,6 +114,7 @@ def draft(db: Connection, turn: str, now: float) -> Delivery | None:
     return _delivery(row)
 
 
+@shared(lambda delivery, ref: ())
 def previewed(db: Connection, delivery: str, ref: str | None) -> None:
     """Note by which message a reply is shown while it is written. None: it is shown by none (any more)."""
     db.execute("UPDATE outbox SET preview_ref = ? WHERE id = ? AND state IN ('draft', 'pending', 'sending')", (ref, delivery))
@@ -145,25 +155,26 @@ _HELD = "id = ? AND state = 'sending' AND owner = ? AND attempts = ?"
 """That a delivery is still its sender's own: whoever found that process gone has taken it back, or claimed it anew."""
 
 
+@shared(lambda owner, transport, now: ())
 def claim(db: Connection, owner: str, transport: str, now: float) -> tuple[Delivery | None, float | None]:
     """The oldest delivery that is due and first in its lane, and when the one after it is due."""
-    row = db.execute(
+    row = db.execute(  # the row itself is left out of what is due, as it may be seen before its change and after it
         "UPDATE outbox SET state = 'sending', attempts = attempts + 1, owner = :owner WHERE number ="
         f" (SELECT number FROM outbox AS o WHERE transport = :transport AND state = 'pending' AND {_DUE} AND {_FIRST}"
-        f"  ORDER BY next_at, number LIMIT 1) RETURNING {_COLUMNS}",
+        f"  ORDER BY next_at, number LIMIT 1{db.unlocked}) RETURNING {_COLUMNS},"
+        " EXISTS (SELECT 1 FROM approvals AS a WHERE a.outbox = outbox.id AND a.state = 'open'),"
+        f" ({_NEXT_DUE} AND o.number <> outbox.number)",
         {"owner": owner, "transport": transport, "now": now},
     ).fetchone()
     if row is None:
         return None, next_due(db, transport, now)
-    asks = db.execute("SELECT 1 FROM approvals WHERE outbox = ? AND state = 'open'", (row[0],)).fetchone()
-    return _delivery(row, asks=asks is not None), next_due(db, transport, now)
+    *found, asks, due = row
+    return _delivery(found, asks=bool(asks)), due
 
 
 def next_due(db: Connection, transport: str, now: float) -> float | None:
     """When the next delivery of `transport` that is first in its lane is due."""
-    due = "CASE WHEN tried > :now THEN :now ELSE next_at END"
-    sql = f"SELECT min({due}) FROM outbox AS o WHERE transport = :transport AND state = 'pending' AND {_FIRST}"
-    row = db.execute(sql, {"transport": transport, "now": now}).fetchone()
+    row = db.execute(_NEXT_DUE, {"transport": transport, "now": now}).fetchone()
     return None if row[0] is None else float(row[0])
 
 
@@ -176,6 +187,7 @@ def _claim(delivery: Delivery) -> tuple[str, str, int]:
     return delivery.id, delivery.claimed_by, delivery.attempt
 
 
+@shared(lambda delivery, result, now: ())
 def settle(db: Connection, delivery: Delivery, result: Settlement, now: float) -> float | None:
     """Note what came of sending, unless somebody else has the delivery by now. Returns when the transport's next one is due."""
     db.execute(
@@ -196,6 +208,7 @@ def settle(db: Connection, delivery: Delivery, result: Settlement, now: float) -
     return next_due(db, delivery.address.transport, now)
 
 
+@shared(lambda delivery, parts: ())
 def advance(db: Connection, delivery: Delivery, parts: int) -> None:
     """Note that the first `parts` parts are with the platform. What may be sent twice from now on is the next one."""
     db.execute(f"UPDATE outbox SET sent_parts = ?, repeated = 0 WHERE {_HELD}", (parts, *_claim(delivery)))
@@ -274,7 +287,7 @@ def words(db: Connection, deliveries: Sequence[str]) -> dict[str, str]:
     return dict(rows.fetchall())
 
 
-def _delivery(row: tuple[Any, ...], *, asks: bool = False) -> Delivery:
+def _delivery(row: Sequence[Any], *, asks: bool = False) -> Delivery:
     (identifier, address, text, parts, created, reply_to, answers, context, sent, attempts, repeated, ref, session, turn, owner) = row
     texts = readable(parts, [text])
     return Delivery(

@@ -131,7 +131,12 @@ def add(db: Connection, version: str, vectors: Sequence[tuple[Unembedded, bytes]
         [(b"" if each.id in taken_back else vector, each.number, each.id) for each, vector in vectors],
     )
     done = max((each.number for each, _ in vectors), default=state.done)
-    _save(db, _State(version, max(lengths, default=0), min(done, _newest(db))))
+    late = db.execute(  # a number may be given long before its commit
+        "SELECT min(number) FROM messages WHERE number > ? AND number <= ?"
+        " AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.message = messages.number)",
+        (state.done, done),
+    ).fetchone()[0]
+    _save(db, _State(version, max(lengths, default=0), min(done if late is None else late - 1, _newest(db))))
     return True
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import WRAPPER_UPDATES, update_wrapper
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from clew.errors import StoreError
@@ -19,8 +19,8 @@ LIMIT = 1000
 class Doubt(Generic[T]):
     """Writes of one verb, each by a key: the same object whenever it is tried again. One whose first try stands is not made twice.
 
-    stands: whether what a try came to is in the store. It is asked in a transaction of its own behind the one in doubt, whose lock as the
-    only writer the database keeps until it has ended.
+    stands: whether what a try came to is in the store. It is asked in a transaction of its own behind the one in doubt, whose locks the
+    database keeps until it has ended: whoever tries again does so as the only writer.
     """
 
     def __init__(self, database: Database, stands: Callable[[Connection, T], bool]) -> None:
@@ -50,7 +50,8 @@ class Doubt(Generic[T]):
             came_to[:] = [result]
             return result
 
-        update_wrapper(tried, run)  # its name and what it bears beside it are the same
+        marks = () if self.of(key) else WRAPPER_UPDATES  # of what it may do beside others
+        update_wrapper(tried, run, updated=marks)  # its name is the same
         future = self._db.write_if(lambda db: (True, None) if self.of(key) else look(db), tried, *args, **kwargs)
         future.add_done_callback(lambda done: self._settled(key, came_to, done))
         return future

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from clew.messages import Message
-from clew.store import Claim, Item, Reply, Step, leases, model_calls, outbox, transcript, turns
+from clew.store import Claim, Item, Reply, Step, claiming, leases, model_calls, outbox, transcript, turns
 from clew.store.changes import Changes, Deliveries
 from clew.store.connection import Connection
 from clew.store.database import Database
@@ -50,7 +50,7 @@ class Opened:
         self.spending = SpendingDoor(database)
         self._prefixes = PrefixCache()
         self._windows = Windows()
-        self._claims = Doubt[tuple[Claim | None, int]](database, lambda db, found: found[0] is not None and turns.holds(db, found[0]))
+        self._claims = Doubt[tuple[claiming.Looked, int]](database, lambda db, found: _holds(db, found[0].claim))
         self._opened = Doubt[Claim](database, lambda db, claim: transcript.holds(db, claim.rows.messages[-1:] if claim.rows else ()))
         self._steered = Doubt[tuple[tuple[Item, ...], tuple[Message, ...]]](database, lambda db, taken: transcript.holds(db, taken[1]))
         self._recorded = Doubt[tuple[tuple[Message, ...], Step]](
@@ -127,3 +127,7 @@ class Opened:
             return
         if (entries := await self._db.read(model_calls.cache, LIMIT)) is not None:
             prefixes.load(entries)
+
+
+def _holds(db: Connection, claim: Claim | None) -> bool:
+    return claim is not None and turns.holds(db, claim)

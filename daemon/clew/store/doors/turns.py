@@ -1,5 +1,6 @@
 """What comes in, and the turns that it makes."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from clew.store import (
     Withdrawn,
     accept,
     approvals,
+    claiming,
     leases,
     outbox,
     transcript,
@@ -31,7 +33,12 @@ from clew.store import (
 )
 from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
+from clew.store.grouping import lane, shared
+from clew.store.windows import Windows
 from clew.transport import Address, Delivery, Inbound, Receipt
+
+BUSY_FOR = 0.05
+"""Seconds after which a chat is looked at again that another daemon had in hand: some time longer than a transaction."""
 
 
 class TurnsDoor(Opened):
@@ -63,41 +70,30 @@ class TurnsDoor(Opened):
         return taken.turns, taken.unknown
 
     async def claim_turn(
-        self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False, room: Room = turns.EVERYTHING
+        self, owner: str, now: float, lease: float, merging: frozenset[str], *, risky_first: bool = False, room: Room = claiming.EVERYTHING
     ) -> Claim | None:
-        nothing: tuple[Claim | None, int] = (None, 0)
+        nothing = (claiming.Looked(None), 0)
         doubted = self._claims.of(self)
-        found, gone = await self._claims.write_if(
-            self, lambda db: (turns.claimable(db, now), nothing), self._in_time(self._claim), owner, now, lease, merging, risky_first, room
+        verb, windows = self._in_time(_claim), self._windows
+        (found, busy), gone = await self._claims.write_if(
+            self, lambda db: (turns.claimable(db, now), nothing), verb, owner, now, lease, merging, risky_first, room, windows, self.shared
         )
+        if busy and found is None:
+            asyncio.get_running_loop().call_later(BUSY_FOR, self.arrivals.tell)
         if found is not None and doubted:  # it was read some time ago
             return replace(found, resumed=True, rows=None)
         if found is not None and found.rows is not None:
             self._windows.keep(found.rows, gone)
         return found
 
-    def _claim(
-        self,
-        db: Connection,
-        owner: str,
-        now: float,
-        lease: float,
-        merging: frozenset[str],
-        risky_first: bool,
-        room: Room,
-    ) -> tuple[Claim | None, int]:
-        """A turn, and what was gone of rows when its window was read: what is kept of windows holds where no other process took some."""
-        gone = transcript.rows_gone(db) if self.shared else 0
-        return turns.claim(db, owner, now, lease, merging, risky_first, room, self._windows.seen(gone)), gone
-
     async def open_run(self, claim: Claim, text: str, now: float) -> Claim:
         """Append what a job asks. Returns its claim as it goes to a model. Raises LeaseLost."""
-        return await self._opened.write(claim, turns.open_run, claim, text, now)
+        return await self._opened.write(claim, claiming.open_run, claim, text, now)
 
     async def steer(self, claim: Claim, now: float) -> tuple[tuple[Item, ...], tuple[Message, ...]]:
         """Messages that arrived in the chat of a running turn, taken into it. Raises LeaseLost."""
         nothing: tuple[tuple[Item, ...], tuple[Message, ...]] = ((), ())
-        return await self._steered.write_if(claim, lambda db: (turns.steerable(db, claim.turn), nothing), turns.steer, claim, now)
+        return await self._steered.write_if(claim, lambda db: (claiming.steerable(db, claim.turn), nothing), claiming.steer, claim, now)
 
     async def record(self, claim: Claim, step: Step) -> tuple[Message, ...]:
         messages, _ = await self._recorded.write(step, _record, claim, step)
@@ -176,6 +172,24 @@ class TurnsDoor(Opened):
         return await self._db.read(turns.tool_states, turn)
 
 
+@shared(lambda owner, now, lease, merging, risky_first, room, windows, others: ())
+def _claim(
+    db: Connection,
+    owner: str,
+    now: float,
+    lease: float,
+    merging: frozenset[str],
+    risky_first: bool,
+    room: Room,
+    windows: Windows,
+    others: bool,
+) -> tuple[claiming.Looked, int]:
+    """A turn, and what was gone of rows when its window was read: what is kept of windows holds where no other process took some."""
+    gone = transcript.rows_gone(db) if others else 0
+    return claiming.claim(db, owner, now, lease, merging, risky_first, room, windows.seen(gone)), gone
+
+
+@shared(lambda claim, step: [lane(claim.address)])
 def _record(db: Connection, claim: Claim, step: Step) -> tuple[tuple[Message, ...], Step]:
     """The messages of a step, and the step itself, by which it is known again."""
     return turns.record(db, claim, step), step

@@ -2,10 +2,11 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar, cast
+from zlib import crc32
 
 import asyncpg
 
@@ -31,6 +32,8 @@ SETTINGS = {
 which the server likes to do with lists whose length it cannot know."""
 ONE_WRITER = 0x636C6577
 """The advisory lock that a transaction holds which writes ("clew"): alone, or shared with others of a kind that bear each other."""
+NAMES = 0x6E616D65
+"""The class of the advisory locks of names ("name")."""
 SILENT_MS = 10_000
 """Milliseconds for which a transaction that writes may say nothing before the server ends it. A daemon that was frozen in one holds up all
 others for so long: more than a verb computes between two statements, less than a lease."""
@@ -40,6 +43,8 @@ OUTSIDE = ("08", "53", "57", "58", "25006", "25P03", "3D", "28")
 UNFIT = (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError, TypeError, ValueError, OverflowError)
 BUSY = ("40001", "40P01", "55P03")
 """Codes of a transaction that another one was in the way of."""
+TAKEN = "23"
+"""What codes begin with of a key that is taken: beside other transactions it may be theirs."""
 
 _MARKS = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|\?(\d*)|(?<!:):([a-z_]\w*)")
 _Convert = Callable[[Any], Any]
@@ -69,6 +74,15 @@ def numbered(sql: str) -> tuple[str, tuple[str | int, ...]]:
 
     text = _MARKS.sub(mark, sql)
     return text, tuple(wanted)
+
+
+class BesideOthers(Exception):
+    """A transaction that others write beside has come to what is for the only one."""
+
+
+def _key(name: str) -> int:
+    """The lock of a name. Two names that share one only wait for each other."""
+    return crc32(name.encode()) - 2**31
 
 
 class Rows:
@@ -129,6 +143,8 @@ class PostgresConnection:
         self._loop = asyncio.new_event_loop()
         self._raw: Any = None
         self._begun = False  # a transaction, which goes on on this connection or not at all
+        self._alone = True  # nobody else writes while it does
+        self._parted = False
         self._statements: dict[str, _Statement] = {}
 
     # What the verbs use ---------------------------------------------------------------------------------------------
@@ -144,6 +160,18 @@ class PostgresConnection:
 
     def readable(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.execute(sql, values).fetchall()  # a text that is no UTF-8 does not get in
+
+    locked, unlocked = " FOR UPDATE", " FOR UPDATE SKIP LOCKED"
+
+    def hold(self, *names: str) -> bool:
+        if self._alone:
+            return True
+        sql = f"SELECT {' AND '.join(['pg_try_advisory_xact_lock(?, ?)'] * len(names))}"
+        return bool(self.execute(sql, [value for name in names for value in (NAMES, _key(name))]).fetchone()[0])
+
+    def alone(self) -> None:
+        if not self._alone:
+            raise BesideOthers
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -191,10 +219,21 @@ class PostgresConnection:
         """Also where its connection was lost: it is to be ended all the same, so that nobody takes it for done."""
         return self._begun or (self._raw is not None and not self._raw.is_closed() and self._raw.is_in_transaction())
 
-    def begin(self, *, relaxed: bool, shared: bool) -> None:
+    def begin(self, *, relaxed: bool, holds: Collection[str] | None) -> None:
         """Nothing is relaxed: a server may die alone, and the daemons would go on with what it has forgotten."""
-        lock = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
-        self.begin_writing(f"SELECT {lock}({ONE_WRITER})")
+        if holds is None:
+            self.begin_writing(f"SELECT pg_advisory_xact_lock({ONE_WRITER})")
+        else:
+            names = [f"; SELECT pg_advisory_xact_lock({NAMES}, {key})" for key in sorted(set(map(_key, holds)))]
+            self.begin_writing(f"SELECT pg_advisory_xact_lock_shared({ONE_WRITER}){''.join(names)}")
+        self._alone = holds is None
+
+    def begin_part(self) -> None:
+        self.script("RELEASE part; SAVEPOINT part" if self._parted else "SAVEPOINT part")
+        self._parted = True
+
+    def undo_part(self) -> None:
+        self.script("ROLLBACK TO part")
 
     def begin_writing(self, first: str = "") -> None:
         """A transaction that may hold up others. first: a statement that it begins with."""
@@ -206,7 +245,7 @@ class PostgresConnection:
 
     def _begin(self, sql: str) -> None:
         self.script(sql)
-        self._begun = True
+        self._begun, self._alone, self._parted = True, True, False
 
     def commit(self) -> None:
         self.script("COMMIT")
@@ -218,7 +257,10 @@ class PostgresConnection:
             self.script("ROLLBACK")
 
     def is_busy(self, error: BaseException) -> bool:
-        return isinstance(error, asyncpg.PostgresError) and error.sqlstate in BUSY
+        if isinstance(error, BesideOthers):
+            return True
+        code = str(error.sqlstate) if isinstance(error, asyncpg.PostgresError) else ""
+        return code in BUSY or (code.startswith(TAKEN) and not self._alone)
 
     def is_outside(self, error: BaseException) -> bool:
         return is_outside(error)

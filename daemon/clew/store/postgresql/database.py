@@ -268,7 +268,7 @@ def _version(db: PostgresConnection) -> int:
 def _migrate(db: PostgresConnection) -> None:
     """Bring the schema up to date; of several daemons that start at once one does, and the others wait for it."""
     for number, script in migrations():
-        db.begin(relaxed=False, shared=False)
+        db.begin(relaxed=False, holds=None)
         try:
             if number > _version(db):
                 db.script(script)

@@ -28,7 +28,7 @@ class PostgresSide:
             raise
 
     def begin(self) -> None:
-        self.db.begin(relaxed=False, shared=False)
+        self.db.begin(relaxed=False, holds=None)
         self.db.script("SET CONSTRAINTS ALL DEFERRED")  # a row may come in front of the one of its own table that it names
 
     def commit(self) -> None:

@@ -1,7 +1,7 @@
 """A connection to an SQLite file."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -20,7 +20,9 @@ class SqliteConnection(sqlite3.Connection):
     """The module's own, with what the verbs ask of it beside, see `clew.store.connection.Connection`. indexer: makes index texts."""
 
     indexer: Callable[[str], str] = staticmethod(index_text)
+    locked = unlocked = ""
     _relaxed: bool | None = None  # how it syncs its commits; None: as SQLite does by itself
+    _parted = False
 
     def insert(self, sql: str, values: Values, number: str) -> int:
         return self.execute(sql, values).lastrowid or 0
@@ -41,6 +43,12 @@ class SqliteConnection(sqlite3.Connection):
             with suppress(UnicodeDecodeError):
                 kept.append(tuple(each.decode() if isinstance(each, bytes) else each for each in row))
         return kept
+
+    def hold(self, *names: str) -> bool:
+        return True  # nobody else writes
+
+    def alone(self) -> None:
+        """It always is."""
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -77,12 +85,22 @@ class SqliteConnection(sqlite3.Connection):
     def is_damage(self, error: Exception, /) -> bool:
         return isinstance(error, sqlite3.DatabaseError)
 
-    def begin(self, *, relaxed: bool, shared: bool) -> None:
-        """One process holds the file, so that nothing is shared."""
+    def begin(self, *, relaxed: bool, holds: Collection[str] | None) -> None:
+        """One process has the file, and one transaction at a time writes."""
         if relaxed != self._relaxed:
             self.execute(RELAXED if relaxed else DURABLE)
             self._relaxed = relaxed
         self.execute("BEGIN IMMEDIATE")
+        self._parted = False
+
+    def begin_part(self) -> None:
+        if self._parted:
+            self.execute("RELEASE part")
+        self.execute("SAVEPOINT part")
+        self._parted = True
+
+    def undo_part(self) -> None:
+        self.execute("ROLLBACK TO part")
 
     def is_busy(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
