@@ -33,6 +33,12 @@ def logging_as_before() -> Iterator[None]:
                 getattr(getattr(module, "log", None), "__dict__", {}).pop("bind", None)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test on each of the databases that its mark names, else that of its module."""
+    if mark := metafunc.definition.get_closest_marker("stores"):
+        metafunc.parametrize("database", mark.args, indirect=True)
+
+
 @pytest.fixture(autouse=True)
 def database(request: pytest.FixtureRequest) -> str:
     """What the stores of this test are in, see `tests.databases.BOTH`; CLEW_TEST_STORE says it for tests that do not."""

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -25,10 +25,12 @@ from tests.servers import HOST, STOP_DEADLINE_S, Server
 T = TypeVar("T")
 
 MISSING = "PostgreSQL is not installed (apt-get install postgresql): tests that need it are skipped"
-BOTH = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+BOTH = pytest.mark.stores("sqlite", "postgresql")
 """Marks tests, or a module of them, that are run on either database."""
-POSTGRESQL = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-"""Marks tests of PostgreSQL alone."""
+POSTGRESQL = pytest.mark.stores("postgresql")
+"""Marks tests of PostgreSQL alone, also in a module that is marked otherwise."""
+SQLITE = pytest.mark.stores("sqlite")
+"""Marks tests of SQLite alone, also in a module that is marked otherwise."""
 
 
 def program(name: str) -> str | None:
@@ -176,8 +178,45 @@ class Databases:
         return aside(self.store(folder), lambda db: in_transaction(db, run))
 
     def altered(self, folder: Path, *statements: str) -> None:
-        """Run statements past the store of this folder."""
-        self.beside(folder, lambda db: [db.execute(statement) for statement in statements])
+        """Run statements past the store of this folder. Raises Unfit where the schema does not allow one."""
+
+        def run(db: Connection) -> None:
+            with db.attempt():
+                for statement in statements:
+                    db.execute(statement)
+
+        self.beside(folder, run)
+
+    def damaged(self, folder: Path, damage: Callable[[Connection], object] | str) -> None:
+        """Run something, or a statement, past the store of this folder, its triggers and its references."""
+
+        def run(db: Connection) -> None:
+            triggers = []
+            if self.kind == "postgresql":
+                db.execute("SET LOCAL session_replication_role = replica")
+            else:
+                triggers = db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
+            for name, _ in triggers:
+                db.execute(f"DROP TRIGGER {name}")
+            damage(db) if callable(damage) else db.execute(damage)
+            for _, sql in triggers:
+                db.execute(sql)
+
+        self.beside(folder, run)
+
+    def dump(self, folder: Path) -> str:
+        """All that is in the store of this folder, as text."""
+        if self.kind == "sqlite":
+            return self.beside(folder, lambda db: "\n".join(cast(sqlite3.Connection, db).iterdump()))
+        tables = "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+        return "\n".join(
+            row for (name,) in self.rows(folder, tables) for (row,) in self.rows(folder, f"SELECT each::text FROM {name} AS each")
+        )
+
+    def written(self, folder: Path) -> bytes:
+        """All that was written for the store of this folder, as far as a test can look: the file, or the rows of the database."""
+        files = [each.read_bytes() for each in sorted(folder.glob("clew.db*"))]
+        return b"".join(files) if self.kind == "sqlite" else self.dump(folder).encode()
 
     def rows(self, folder: Path, statement: str, *values: object) -> list[Any]:
         """What a query finds past the store of this folder."""

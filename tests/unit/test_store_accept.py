@@ -1,5 +1,4 @@
 import asyncio
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,10 @@ from clew.inbox import Door
 from clew.metrics import Metrics
 from clew.store import Outcome, Sender, Verdict
 from clew.transport import Inbound
+from tests.databases import BOTH, databases
 from tests.unit.store_rows import CODE, DECIDE, NOW, accept, allow, claim, found, inbound, opened, said
+
+pytestmark = BOTH
 
 
 @pytest.mark.asyncio
@@ -75,9 +77,7 @@ async def test_a_stranger_gets_one_code_and_leaves_no_words(tmp_path: Path) -> N
         assert sent["address"] == "desk:mallory"
         assert CODE in (await store.history("desk:mallory", 0, 10))[0].text
         assert await store.claim_turn("me", NOW, 60, frozenset()) is None
-    database = sqlite3.connect(tmp_path / "clew.db")
-    assert not [line for line in database.iterdump() if "unheard" in line]
-    database.close()
+    assert "unheard" not in databases.dump(tmp_path)
 
 
 @pytest.mark.asyncio
@@ -144,11 +144,7 @@ async def test_an_error_in_a_transaction_takes_nothing_with_it(tmp_path: Path) -
         good = [accept(store, inbound(f"good {n}")) for n in range(10)]
         await asyncio.gather(*good, *(broken(f"bad {n}") for n in range(10)))
         assert (await store.counts(NOW))["inbox_new"] == 10
-        second = sqlite3.connect(tmp_path / "clew.db", timeout=1, isolation_level=None)
-        second.execute("BEGIN IMMEDIATE")
-        second.execute("INSERT INTO meta (key, value) VALUES ('second', 'process')")
-        second.execute("COMMIT")
-        second.close()
+        databases.altered(tmp_path, "INSERT INTO meta (key, value) VALUES ('second', 'process')")
 
 
 @pytest.mark.asyncio

@@ -10,7 +10,10 @@ from clew.errors import StoreError
 from clew.store import backups
 from clew.store.sqlite import SqliteStore
 from clew.store.sqlite.backup import backup
+from tests.databases import SQLITE
 from tests.unit.store_rows import opened, turn
+
+pytestmark = SQLITE
 
 
 @pytest.mark.asyncio

@@ -1,6 +1,4 @@
 import asyncio
-import contextlib
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +8,10 @@ from clew.messages import Usage
 from clew.store import CacheEntry, Compaction, ModelCall, Outcome, PromptState, Step
 from clew.store.prefix_cache import LIMIT, PrefixCache
 from clew.store.sql import SqlStore
+from tests.databases import BOTH, databases
 from tests.unit.store_rows import NOW, accept, claim, inbound, opened, turn
 
+pytestmark = BOTH
 REPORT = '{"total": 2, "first_at": 1.0, "last_at": 2.0}'
 
 
@@ -20,15 +20,14 @@ def revision(session: str, identifier: str = "one", parent: str | None = None, *
 
 
 @pytest.mark.asyncio
-@pytest.mark.parametrize("damage", ["ledger = '[{'", "held = ''", "report = 'null'", "report = '{\"total\": 2}'", "report = x'00' || 'x'"])
+@pytest.mark.parametrize("damage", ["ledger = '[{'", "held = ''", "report = 'null'", "report = '{\"total\": 2}'"])
 async def test_a_damaged_compaction_is_passed_over_and_nothing_it_covered_is_lost(tmp_path: Path, damage: str) -> None:  # P6, BO-004
     async with opened(tmp_path) as store:
         session = (await turn(store, "1", "a", "b")).session
         await turn(store, "2", "c", "d")
         await store.compact(None, revision(session), ())
         await store.compact("one", revision(session, "two", "one", first=3, last=4), ())
-        with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as database:
-            database.execute(f"UPDATE compactions SET {damage} WHERE id = 'two'")
+        databases.altered(tmp_path, f"UPDATE compactions SET {damage} WHERE id = 'two'")
         rows = await store.view(session)
         assert (rows.compaction and rows.compaction.id, [row.text for row in rows.messages]) == ("one", ["c", "d"])
         assert rows.damaged == ("compaction two: it cannot be read",)

@@ -9,8 +9,10 @@ from clew.store.sql import SqlStore
 from clew.store.sqlite.connection import SqliteConnection
 from clew.store.sqlite.database import migrations
 from clew.transport import Address
+from tests.databases import BOTH, SQLITE
 from tests.unit.store_rows import NOW, claim, opened, said
 
+pytestmark = BOTH
 TO = Address("desk", "ada")
 
 
@@ -108,6 +110,7 @@ async def test_a_run_by_hand_leaves_the_clock(tmp_path: Path) -> None:  # P45
         assert (await claim(store)).kind == "job"
 
 
+@SQLITE
 def test_what_is_asked_for_every_turn_reads_no_arrival_that_is_over() -> None:  # P44, P45
     """However many messages and runs there were: by the indexes of what waits and of what runs."""
     database = SqliteConnection(":memory:", isolation_level=None)

@@ -9,7 +9,10 @@ from clew.messages import Message, Text
 from clew.store import Boundary, Compaction, Effect, NewMessage, Outcome, Settlement, Step
 from clew.store.sql import SqlStore
 from clew.threads import last_exchange
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened, reply, said, turn
+
+pytestmark = BOTH
 
 
 def revision(session: str, identifier: str, parent: str | None = None, *, first: int = 1, last: int = 2) -> Compaction:

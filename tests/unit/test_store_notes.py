@@ -29,11 +29,13 @@ from clew.store.notes import (
     reading,
     verbs,
 )
+from clew.store.opening import open_store
 from clew.store.sql import SqlStore
-from clew.store.sqlite import SqliteStore
 from clew.store.sqlite.database import migrations
+from tests.databases import BOTH, SQLITE, databases
 from tests.unit.store_rows import NOW, opened, turn
 
+pytestmark = BOTH
 ADA, BOB = Where(person="ada"), Where(person="bob")
 MODEL, HAND = By("ada"), By(hand=True)
 DAY = 86_400.0
@@ -148,10 +150,8 @@ async def test_a_deleted_entity_leaves_nothing_behind(tmp_path: Path) -> None:  
             ]
             await note(store, *relations, *(PutFact("Ana", f"fact {n}") for n in range(3)))
             assert (await note(store, delete))[0].state == "removed"
-            database = sqlite3.connect(tmp_path / "clew.db")
-            assert database.execute("SELECT count(*) FROM relations").fetchone() == (0,)
-            assert database.execute("SELECT count(*) FROM observations").fetchone() == (0,)
-            database.close()
+            assert databases.rows(tmp_path, "SELECT count(*) FROM relations") == [(0,)]
+            assert databases.rows(tmp_path, "SELECT count(*) FROM observations") == [(0,)]
             assert "Ana" not in await names(store, "Ana visited fact met")
             assert await store.check() == []
         assert (await note(store, DropEntity("Ana")))[0].state == "missing"
@@ -184,13 +184,12 @@ async def test_what_may_not_be_noted_is_refused_with_a_reason_and_the_rest_is_no
         assert [each.state for each in done] == ["refused"] * 6 + ["noted"]
         assert all(each.why for each in done[:6])
         assert holding(await only(store, "Ana")) == ["likes tea"]
-    for file in tmp_path.glob("clew.db*"):
-        assert b"Tr0ub4dor" not in file.read_bytes()
+    assert b"Tr0ub4dor" not in databases.written(tmp_path)
 
 
 @pytest.mark.asyncio
 async def test_secrets_of_this_installation_are_refused(tmp_path: Path) -> None:  # P19, P39
-    store = await SqliteStore.open(tmp_path / "clew.db", NOW, known={"plain-looking-words"})
+    store = await open_store(databases.store(tmp_path), tmp_path, NOW, known={"plain-looking-words"})
     try:
         assert (await note(store, PutFact("Ana", "knows plain-looking-words")))[0].state == "refused"
     finally:
@@ -353,11 +352,11 @@ async def test_a_damaged_entry_of_the_history_is_told_and_the_rest_is_served(tmp
     async with opened(tmp_path) as store:
         for name in ("Ana", "Bo", "Cy"):
             await note(store, PutFact(name, "likes tea"))
-    database = sqlite3.connect(tmp_path / "clew.db")
-    database.execute("UPDATE note_changes SET rows = substr(rows, 1, length(rows) / 2) WHERE id = 3")
-    database.execute("UPDATE note_changes SET rows = 'garbage' WHERE id = 2")
-    database.commit()
-    database.close()
+    databases.altered(
+        tmp_path,
+        "UPDATE note_changes SET rows = substr(rows, 1, length(rows) / 2) WHERE id = 3",
+        "UPDATE note_changes SET rows = 'garbage' WHERE id = 2",
+    )
     async with opened(tmp_path) as store:
         assert [each.name for each in (await store.notes.listing(ADA, "user", NOW)).entities] == ["Ana", "Bo", "Cy"]
         assert [each.damaged for each in await store.notes.changes(ADA, "user", 10)] == [True, True, False]
@@ -372,19 +371,16 @@ async def test_a_damaged_entry_of_the_history_is_told_and_the_rest_is_served(tmp
 async def test_an_index_of_another_version_is_built_anew_and_a_damaged_one_is_told(tmp_path: Path) -> None:  # P39, BO-042
     async with opened(tmp_path) as store:
         await note(store, PutFact("Ana", "likes tea"))
-    database = sqlite3.connect(tmp_path / "clew.db")
-    database.execute("DELETE FROM notes_fts")
-    database.commit()
+    databases.altered(tmp_path, "DELETE FROM notes_fts")
     async with opened(tmp_path) as store:
         assert await store.check() == ["the index of the notes differs from them in 2 places"]
-    database.execute("UPDATE meta SET value = 'older' WHERE key = 'notes_index_version'")
-    database.commit()
-    database.close()
+    databases.altered(tmp_path, "UPDATE meta SET value = 'older' WHERE key = 'notes_index_version'")
     async with opened(tmp_path) as store:
         assert await names(store, "tea") == ["Ana"]
         assert await store.check() == []
 
 
+@SQLITE
 @pytest.mark.asyncio
 async def test_a_store_from_before_the_notes_is_brought_up_to_date(tmp_path: Path) -> None:  # P2
     database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
@@ -408,8 +404,7 @@ async def test_who_may_see_what(tmp_path: Path) -> None:  # P33, P39
         await turn(store, "2", "hello", "hi", "bob")
         await turn(store, "3", "hello", "hi", "team", sender="ada", direct=False)
         here, group = Where(address="desk:ada"), Where(address="desk:team")
-        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-        database.execute("UPDATE chats SET person = 'ada' WHERE direct = 0")  # whoever wrote there first, it is a group
+        databases.altered(tmp_path, "UPDATE chats SET person = 'ada' WHERE direct = 0")  # whoever wrote there first, it is a group
         for kind in ("user", "cross", "project"):
             await store.notes.change(here, kind, [PutFact("Ana", f"{kind} secret")], MODEL, NOW)
         assert {each.scope for each in await store.notes.search(here, "secret", 10, NOW)} == {"user", "cross", "project"}
@@ -424,8 +419,7 @@ async def test_who_may_see_what(tmp_path: Path) -> None:  # P33, P39
         with pytest.raises(UsageError, match="no user notes here"):
             await store.notes.change(Where(address="desk:nobody"), None, [PutEntity("Ana")], MODEL, NOW)
         await note(store, PutFact("Bo", "bobs secret"), where=BOB)
-        database.execute("UPDATE notes_fts SET scope = (SELECT scope FROM notes_fts LIMIT 1)")  # an index that is wrong shows nothing more
-        database.close()
+        databases.altered(tmp_path, "UPDATE notes_fts SET scope = (SELECT scope FROM notes_fts LIMIT 1)")  # a wrong index shows no more
         assert "Bo" not in await names(store, "secret")
 
 
@@ -495,16 +489,14 @@ async def test_twenty_writers_at_once_lose_nothing(tmp_path: Path) -> None:  # P
         assert {fact.entity for fact in shared.facts if fact.target} == left
         assert all(len(each.facts) == 2 for each in notes.entities if each is not shared)
         assert await store.check() == []
-    database = sqlite3.connect(tmp_path / "clew.db")
-    assert database.execute("PRAGMA foreign_key_check").fetchall() == []
-    changes = database.execute("SELECT rows FROM note_changes").fetchall()
-    assert all(json.loads(rows) for (rows,) in changes)
-    database.close()
+    if databases.kind == "sqlite":  # PostgreSQL has none that lead nowhere
+        assert databases.rows(tmp_path, "PRAGMA foreign_key_check") == []
+    assert all(json.loads(rows) for (rows,) in databases.rows(tmp_path, "SELECT rows FROM note_changes"))
 
 
 @pytest.mark.asyncio
 async def test_notes_of_the_machines_owner_go_to_the_owner_that_the_config_names(tmp_path: Path) -> None:  # P40
-    store = await SqliteStore.open(tmp_path / "clew.db", NOW)
+    store = await open_store(databases.store(tmp_path), tmp_path, NOW)
     try:
         local = Person("owner", "owner", None, ("web:local",))
         await store.sync({}, local, (), NOW)
@@ -520,6 +512,7 @@ async def test_notes_of_the_machines_owner_go_to_the_owner_that_the_config_names
         await store.close()
 
 
+@SQLITE  # PostgreSQL takes no text that is no UTF-8
 @pytest.mark.asyncio
 async def test_a_note_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:  # BO-106
     async with opened(tmp_path) as store:

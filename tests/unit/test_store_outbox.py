@@ -1,5 +1,3 @@
-import contextlib
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -7,7 +5,10 @@ import pytest
 from clew.store import Claim, Outcome, Settlement
 from clew.store.sql import SqlStore
 from clew.transport import Delivery
+from tests.databases import BOTH, databases
 from tests.unit.store_rows import NOW, accept, claim, inbound, opened, reply, turn
+
+pytestmark = BOTH
 
 
 async def next_delivery(store: SqlStore, now: float = NOW) -> Delivery:
@@ -148,8 +149,7 @@ async def test_a_draft_waits_for_its_turn_through_a_restart_and_goes_with_it(tmp
         draft = await drafted(store, await claim(store), "preview 7")
         await store.recover(frozenset(), NOW)
         assert await states(store) == {draft.id: "draft"}
-    with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as database:
-        database.execute("UPDATE turns SET state = 'failed'")
+    databases.altered(tmp_path, "UPDATE turns SET state = 'failed'")
     async with opened(tmp_path) as store:
         await store.recover(frozenset(), NOW)
         assert (await next_delivery(store)).parts == ()
@@ -202,9 +202,11 @@ async def test_damaged_rows_are_met_once_and_hold_up_nothing(tmp_path: Path) -> 
         await accept(store, inbound("1"), inbound("2", chat="bob"))
         for chat in ("ada", "bob"):
             await store.say(reply(f"hello {chat}", chat), NOW)
-        with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as database:
-            database.execute("UPDATE inbox SET context = '{\"a\":' WHERE client_id = '1'")
-            database.execute("UPDATE outbox SET parts = 'null', answers = '', context = '[' WHERE address = 'desk:ada'")
+        databases.altered(
+            tmp_path,
+            "UPDATE inbox SET context = '{\"a\":' WHERE client_id = '1'",
+            "UPDATE outbox SET parts = 'null', answers = '', context = '[' WHERE address = 'desk:ada'",
+        )
         claimed = await claim(store)
         assert (claimed.items[0].text, claimed.items[0].context) == ("hello", {})
         assert (await claim(store)).items[0].client_id == "2"

@@ -1,6 +1,6 @@
 import json
-import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,8 +8,10 @@ from clew.errors import NotFound, UsageError
 from clew.messages import Text, Thinking, ToolCall, ToolResult, Usage
 from clew.store import Compaction, ModelCall, NewMessage, Outcome, Step
 from clew.store.sql import SqlStore
+from tests.databases import BOTH, databases
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened, reply, said, turn
 
+pytestmark = BOTH
 REPORT = '{"total": 2, "first_at": 1.0, "last_at": 2.0}'
 
 
@@ -46,9 +48,8 @@ async def whole(store: SqlStore) -> str:
 
 
 def pin(folder: Path, session: str, message: str) -> None:
-    database = sqlite3.connect(folder / "clew.db", isolation_level=None)
-    database.execute("INSERT INTO pins (session, message, by, at) VALUES (?, ?, 'ada', 1.5)", (session, message))
-    database.close()
+    put = "INSERT INTO pins (session, message, by, at) VALUES (?, ?, 'ada', 1.5)"
+    databases.beside(folder, lambda db: db.execute(put, (session, message)))
 
 
 @pytest.mark.asyncio
@@ -115,9 +116,7 @@ async def test_a_deleted_session_leaves_nothing_to_read(tmp_path: Path) -> None:
         with pytest.raises(NotFound):
             await store.delete_session((await store.find_session(session)).id)
         assert (await turn(store, "2", "hello again", "yes")).session != session
-    database = sqlite3.connect(tmp_path / "clew.db")
-    left = "\n".join(database.iterdump())
-    database.close()
+    left = databases.dump(tmp_path)
     assert "look it up" not in left
     assert "Grüße" not in left
     assert "They met." not in left
@@ -165,16 +164,14 @@ async def test_an_unambiguous_beginning_of_an_id_is_enough(tmp_path: Path) -> No
         ("UPDATE compactions SET shortened = '[\"gone\"]'", "shortened and not in the window: gone"),
         ("UPDATE compactions SET held = '[\"gone\"]'", "held in the summary and not behind it: gone"),
         ("UPDATE compactions SET kind = 'shorten'", "covers 1-"),
-        ("INSERT INTO messages_fts (messages_fts) VALUES ('delete-all')", "not found by search: "),
+        (lambda db: db.words("messages").clear(), "not found by search: "),
     ],
 )
-async def test_verify_finds_what_is_wrong(tmp_path: Path, damage: str, problem: str) -> None:  # P6
+async def test_verify_finds_what_is_wrong(tmp_path: Path, damage: Any, problem: str) -> None:  # P6
     async with opened(tmp_path) as store:
         session = await whole(store)
         assert await store.verify_session(session) == []
-        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-        database.execute(damage)
-        database.close()
+        databases.damaged(tmp_path, damage)
         assert problem in " ".join(await store.verify_session(session))
 
 

@@ -7,9 +7,11 @@ import pytest
 
 from clew.messages import Text, blocks_to_json
 from clew.store.sqlite.database import migrations
-from tests.databases import databases
+from tests.databases import SQLITE, databases
 from tests.unit.store_rows import found, opened
 from tests.unit.test_store_rebuilding import OF_ONE, filled, finished
+
+pytestmark = SQLITE
 
 
 @pytest.mark.asyncio

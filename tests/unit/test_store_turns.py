@@ -1,13 +1,15 @@
 import asyncio
-import sqlite3
 from pathlib import Path
 
 import pytest
 
 from clew.messages import Text, ToolCall, ToolResult, Usage
 from clew.store import LeaseLost, ModelCall, NewMessage, Outcome, Step, ToolState
+from clew.store.connection import Unfit
+from tests.databases import BOTH, databases
 from tests.unit.store_rows import LEASE, NOW, accept, claim, inbound, opened, reply, said
 
+pytestmark = BOTH
 MERGING = frozenset({"desk"})
 
 
@@ -163,11 +165,9 @@ async def test_no_message_can_be_changed(tmp_path: Path) -> None:  # P6
     async with opened(tmp_path) as store:
         await accept(store, inbound("1", "as it was"))
         claimed = await claim(store)
-        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
         for column in ("blocks", "at", "sender", "session", "seq", "chat"):
-            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-                database.execute(f"UPDATE messages SET {column} = {column}")
-        database.close()
+            with pytest.raises(Unfit, match="append-only"):
+                databases.altered(tmp_path, f"UPDATE messages SET {column} = {column}")
         assert [m.text for m in await said(store, claimed.session)] == ["as it was"]
 
 

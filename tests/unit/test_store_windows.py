@@ -12,8 +12,11 @@ from clew.store.sql import SqlStore
 from clew.store.transcript import REMEMBERED_CHARS
 from clew.store.windows import LIMIT, Windows
 from clew.threads import last_exchange
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, accept, claim, inbound, opened, reply, turn
 from tests.unit.test_store_marks import revision
+
+pytestmark = BOTH
 
 
 async def shown(store: SqlStore, number: int) -> Claim:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.databases import SQLITE
 from tests.released import FOLDER
 from tests.unit.store_rows import opened, turn
 
 RELEASES = sorted(path.name.removesuffix(".db.gz") for path in FOLDER.glob("*.db.gz"))
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, SQLITE]
 
 
 def missing(old: Any, new: Any, at: str = "") -> list[str]:
