@@ -19,13 +19,15 @@ from clew.transport import Address, Inbound
 
 SENDERS = {1: 0.5, 50: 2.0}
 """Senders at once, and of the plain commits a second how many times as many messages have to be stored."""
+LIMITS = Limits()
 ROUNDS = 8
 """Rounds of plain commits and of messages in turn: what a disk does changes from second to second."""
 METHOD = f"""
 From the moment that a transport hands over a message until it may be acknowledged: who it is from is looked up, what may be done is
 decided, and it is committed with `synchronous=FULL`. Each sender hands over the next one when the last is stored; those of several share
-commits. The rival is SQLite alone: one row of the same text, committed with `synchronous=FULL`, one after the other, on the same disk.
-Medians of {ROUNDS} rounds of each in turn.
+commits. Nobody answers meanwhile, so that it is messages of as many people as it takes for no chat to have more waiting than it may. The
+rival is SQLite alone: one row of the same text, committed with `synchronous=FULL`, one after the other, on the same disk. The texts are
+made before. Medians of {ROUNDS} rounds of each in turn.
 """
 
 
@@ -35,14 +37,15 @@ async def measure(run: Run) -> list[Figure]:
     plain.execute("PRAGMA journal_mode = WAL")
     plain.execute("PRAGMA synchronous = FULL")
     plain.execute("CREATE TABLE inbox (id TEXT PRIMARY KEY, text TEXT)")
-    doors = {senders: await _Door.opened(folder / f"{senders}.db", senders) for senders in SENDERS}
+    texts = [sentence(number) for number in range(count)]
+    doors = {senders: await _Door.opened(folder / f"{senders}.db", senders, texts) for senders in SENDERS}
     commits: list[float] = []
     stored: dict[int, list[float]] = {senders: [] for senders in SENDERS}
     try:
         for number in range(ROUNDS):
-            commits.append(_committed(plain, number, count))
+            commits.append(_committed(plain, number, texts))
             for senders, door in doors.items():
-                stored[senders].append(await door.accepted(number, count))
+                stored[senders].append(await door.accepted(number))
     finally:
         plain.close()
         for door in doors.values():
@@ -59,27 +62,36 @@ def _figure(senders: int, rates: Sequence[float], rival: Against) -> Figure:
 class _Door:
     """A store, and those who send to it."""
 
-    def __init__(self, store: SqliteStore, people: Sequence[str]) -> None:
+    def __init__(self, store: SqliteStore, senders: int, texts: Sequence[str]) -> None:
         self._store = store
-        self._people = people
-        self._decide = decider("pair", Limits(queued_per_chat=10_000), lambda: "")
+        self._senders = senders
+        self._texts = texts
+        self._waiting = 0
+        self._people = names(ROUNDS * len(texts) // LIMITS.queued_per_chat + senders + 1)
+        self._decide = decider("pair", LIMITS, lambda: "")
 
     @classmethod
-    async def opened(cls, file: Path, senders: int) -> "_Door":
-        store, people = await SqliteStore.open(file, 1.0), names(senders)
-        await store.sync({name: Person(name, "member", None, (f"mqtt:{name}",)) for name in people}, None, (), 1.0)
-        return cls(store, people)
+    async def opened(cls, file: Path, senders: int, texts: Sequence[str]) -> "_Door":
+        door = cls(await SqliteStore.open(file, 1.0), senders, texts)
+        people = {name: Person(name, "member", None, (f"mqtt:{name}",)) for name in door._people}
+        await door._store.sync(people, None, (), 1.0)
+        return door
 
-    async def accepted(self, number: int, count: int) -> float:
+    async def accepted(self, number: int) -> float:
         """Messages a second."""
+        items = [self._item(f"{number}-{each}", text) for each, text in enumerate(self._texts)]
         began = time.perf_counter()
-        each = count // len(self._people)
-        await asyncio.gather(*(self._send(name, f"{number}", each) for name in self._people))
-        return each * len(self._people) / (time.perf_counter() - began)
+        await asyncio.gather(*(self._send(items[sender :: self._senders]) for sender in range(self._senders)))
+        return len(items) / (time.perf_counter() - began)
 
-    async def _send(self, name: str, prefix: str, count: int) -> None:
-        for number in range(count):
-            item = Inbound(f"{name}-{prefix}-{number}", Address("mqtt", name), name, sentence(number))
+    def _item(self, identifier: str, text: str) -> Inbound:
+        """A message of whoever has the fewest that wait."""
+        name = self._people[self._waiting % len(self._people)]
+        self._waiting += 1
+        return Inbound(identifier, Address("mqtt", name), name, text)
+
+    async def _send(self, items: Sequence[Inbound]) -> None:
+        for item in items:
             (receipt,), _ = await self._store.accept("mqtt", [item], None, 1.0, self._decide)
             if receipt.status != "stored":
                 raise RuntimeError(f"not stored: {receipt}")
@@ -88,12 +100,13 @@ class _Door:
         await self._store.close()
 
 
-def _committed(database: sqlite3.Connection, number: int, count: int) -> float:
+def _committed(database: sqlite3.Connection, number: int, texts: Sequence[str]) -> float:
     """Commits a second."""
+    rows = [(f"{number}-{each}", text) for each, text in enumerate(texts)]
     began = time.perf_counter()
-    for each in range(count):
-        database.execute("INSERT INTO inbox VALUES (?, ?)", (f"{number}-{each}", sentence(each)))
-    return count / (time.perf_counter() - began)
+    for row in rows:
+        database.execute("INSERT INTO inbox VALUES (?, ?)", row)
+    return len(rows) / (time.perf_counter() - began)
 
 
 subject = Subject(

@@ -1,4 +1,5 @@
 import asyncio
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from clew.errors import NotFound, StoreError
 from clew.inbox import Door
 from clew.metrics import Metrics
 from clew.store import Outcome, Sender, Verdict
+from clew.store import accept as arrivals
+from clew.store.sqlite.connection import SqliteConnection
 from clew.transport import Inbound
-from tests.databases import BOTH, databases
+from tests.databases import BOTH, SQLITE, databases
 from tests.unit.store_rows import CODE, DECIDE, NOW, accept, allow, claim, found, inbound, opened, said
 
 pytestmark = BOTH
@@ -230,3 +233,21 @@ async def test_an_edit_takes_the_place_of_what_nobody_has_answered_and_starts_no
         await store.finish(claimed, Outcome("done"), (), NOW)
         assert await store.claim_turn("me", NOW, 60.0, frozenset()) is None
         assert [r.status for r in await accept(store, edit("1/e4", "too late", "1"))] == ["duplicate"]
+
+
+@SQLITE
+@pytest.mark.asyncio
+async def test_an_arrival_costs_few_statements_and_reads_no_whole_table(tmp_path: Path) -> None:
+    """A database may be far away, and full."""
+    async with opened(tmp_path) as store:
+        await accept(store, inbound("1"))
+    database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None, factory=SqliteConnection)
+    asked: list[str] = []
+    database.set_trace_callback(asked.append)
+    arrivals.accept(database, "desk", [inbound("2", "and then?")], None, NOW, allow(), False)
+    database.set_trace_callback(None)
+    read, written = [sql for sql in asked if sql.startswith("SELECT")], [sql for sql in asked if sql.startswith("INSERT")]
+    assert (len(read), len(written), len(asked)) == (2, 2, 4)
+    plans = [row[3] for sql in read for row in database.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    assert {plan for plan in plans if plan.startswith("SCAN")} <= {"SCAN CONSTANT ROW", "SCAN one"}
+    database.close()

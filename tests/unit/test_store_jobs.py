@@ -127,7 +127,7 @@ def test_what_is_asked_for_every_turn_reads_no_arrival_that_is_over() -> None:  
     used = {plan.rpartition("USING ")[2] for plan in plans if " inbox" in plan or " other" in plan or " i " in plan}
     assert used <= {
         *("INDEX inbox_waiting", "INDEX inbox_waiting (chat=?)", "INDEX inbox_jobs", "INDEX inbox_turn (turn=?)"),
-        *("INTEGER PRIMARY KEY (rowid=?)", "COVERING INDEX inbox_waiting", "COVERING INDEX inbox_jobs"),
+        *("INTEGER PRIMARY KEY (rowid=?)", "COVERING INDEX inbox_waiting", "COVERING INDEX inbox_jobs", "INDEX inbox_expiring (expires<?)"),
     }
 
 

@@ -1,6 +1,6 @@
 """Whether somebody answers as no person does: a bot that answers clew, or clew's own words come back. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,18 +27,18 @@ class Spoken:
     at: float | None
 
 
-def is_mechanical(text: str, before: str, replies: Iterable[Spoken], now: float, *, direct: bool) -> bool:
+def is_mechanical(text: str, before: Callable[[], str], replies: Iterable[Spoken], now: float, *, direct: bool) -> bool:
     """Whether a message looks like a machine's: one of clew's own replies come back; or sent within moments of a reply, in a group, or
     with the words of the sender's message before it. In a direct chat whoever is quick may be a program that asks one thing after another.
 
-    before: the sender's message before it in this chat. replies: the newest of clew's there.
+    before: tells the sender's message before it in this chat, and is rarely asked. replies: the newest of clew's there.
     """
     words = _plain(text[:COMPARED])
     said = list(replies)
     if words and any(words == _plain(each.text[:COMPARED]) for each in said):
         return True
     at_once = any(each.at is not None and 0 <= now - each.at < MOMENTS for each in said)
-    return at_once and (not direct or (words != "" and words == _plain(before[:COMPARED])))
+    return at_once and (not direct or (words != "" and words == _plain(before()[:COMPARED])))
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -4,9 +4,26 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from clew.clock import new_id
-from clew.store import Decide, Offer, Person, Reply, Sender, Verdict, access, approvals, deletions, edits, links, loops, outbox, people
+from clew.store import (
+    Decide,
+    Offer,
+    Person,
+    PersonRole,
+    Reply,
+    Sender,
+    Verdict,
+    access,
+    approvals,
+    deletions,
+    edits,
+    links,
+    loops,
+    outbox,
+    people,
+)
 from clew.store.connection import Connection
 from clew.store.files import verbs as files
 from clew.store.grouping import lane, shared
@@ -18,6 +35,45 @@ SPOKEN = ("message", "context")
 """Kinds of what is said by itself."""
 _STATES = {"control": "answered", "answer": "answered", "edit": "context"}
 """Kinds of arrivals that start no turn, and the state in which they are stored."""
+
+_OPEN = "state IN ('running', 'waiting')"
+_FACTS = (
+    "SELECT EXISTS (SELECT 1 FROM inbox WHERE external_id = :id), EXISTS (SELECT 1 FROM deletions WHERE external_id = :id),"
+    " EXISTS (SELECT 1 FROM inbox WHERE edits = :id), people.id, people.role, identities.seen, chats.id, chats.person, chats.former,"
+    " (SELECT count(*) FROM inbox WHERE chat = chats.id AND state = 'new' AND kind <> 'job' AND overheard = :overheard),"
+    # A job that speaks here can be stopped here, where nobody's own turn runs.
+    f" coalesce((SELECT min(id) FROM turns WHERE session = chats.session AND {_OPEN}),"
+    f" (SELECT min(id) FROM turns WHERE kind = 'job' AND chat = chats.id AND {_OPEN})),"
+    f" EXISTS (SELECT 1 FROM approvals AS a WHERE a.chat = chats.id AND a.person = people.id AND {approvals.ANSWERABLE}),"
+    " coalesce(loops.length, 0), coalesce(loops.rests_until, 0.0)"
+    " FROM (SELECT 1) AS one LEFT JOIN identities ON identities.identity = :identity LEFT JOIN people ON people.id = identities.person"
+    " LEFT JOIN chats ON chats.address = :address LEFT JOIN loops ON loops.chat = chats.id AND loops.person = people.id"
+)
+"""All that is read of every arrival, in one statement: a database may be far away."""
+
+
+class _Facts(NamedTuple):
+    """What is known of an arrival, of its sender and of its chat, before anything is decided.
+
+    stored, deleted, edited: something came under its id, was said to be deleted, was edited. owner: whose direct chat it is; former: who
+    had it before they went. waiting: arrivals of its chat that wait, of those that are answered or of those that are only kept, as this
+    one is. asked: there are questions that it may answer. length, rests_until: of the loop that its sender may be in.
+    """
+
+    stored: bool
+    deleted: bool
+    edited: bool
+    person: str | None
+    role: PersonRole | None
+    seen: float | None
+    chat: int | None
+    owner: str | None
+    former: str | None
+    waiting: int
+    running: str | None
+    asked: bool
+    length: int
+    rests_until: float
 
 
 def _holds(transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool) -> Iterable[str] | None:
@@ -58,22 +114,20 @@ def cursor(db: Connection, transport: str) -> str | None:
 
 
 def _accept(db: Connection, item: Inbound, now: float, decide: Decide, instant: bool) -> tuple[Receipt, Verdict]:
-    known, deleted = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM inbox WHERE external_id = :id), EXISTS (SELECT 1 FROM deletions WHERE external_id = :id)",
-        {"id": item.external_id},
-    ).fetchone()
-    if known:
+    facts = _facts(db, item, now)
+    if facts.stored:
         return Receipt(item.external_id, "duplicate"), Verdict(refused="duplicate")
-    if deleted:
+    if facts.deleted:
         return Receipt(item.external_id, "refused", DELETED), Verdict(refused=DELETED)
-    sender = _sender(db, item, now)
-    if sender.person is not None:
-        item = edits.applied(db, item, sender.person)
+    sender = _sender(db, item, facts, now)
+    if facts.edited and facts.person is not None and facts.chat is not None:
+        item = edits.applied(db, item, facts.chat, facts.person)
     verdict = decide(item, sender)
     if verdict.spent is not None or verdict.stop or verdict.given:
         db.alone()
     if verdict.spent is not None:
         item, sender = _spend(db, item, sender, verdict, verdict.spent, now)
+        facts = _facts(db, item, now)  # a chat may be another's now
     if verdict.refused and (item.kind != "message" or sender.loop):
         return Receipt(item.external_id, "refused", verdict.refused), verdict  # nobody waits for it, and it is kept nowhere
     stored_id = _stored_id(item, verdict)
@@ -82,7 +136,7 @@ def _accept(db: Connection, item: Inbound, now: float, decide: Decide, instant: 
     if verdict.pair or (sender.person is None and verdict.refused):
         _note_request(db, item, verdict, now)
     else:
-        _store(db, item, stored_id, sender, verdict, now)
+        _store(db, item, stored_id, sender, facts, verdict, now)
     if verdict.stop:
         db.execute("UPDATE turns SET stop_requested_at = ? WHERE id = ? AND ended IS NULL", (now, verdict.stop))
         approvals.stop(db, verdict.stop, now)
@@ -139,33 +193,35 @@ def _stored_id(item: Inbound, verdict: Verdict) -> str:
     return item.external_id
 
 
-def _sender(db: Connection, item: Inbound, now: float) -> Sender:
-    found = people.find(db, item.identity)
-    if found is None:
+def _facts(db: Connection, item: Inbound, now: float) -> _Facts:
+    values = {
+        "id": item.external_id,
+        "identity": item.identity,
+        "address": str(item.address),
+        "overheard": int(item.kind == "context"),
+        "now": now,
+    }
+    return _Facts(*db.execute(_FACTS, values).fetchone())
+
+
+def _sender(db: Connection, item: Inbound, facts: _Facts, now: float) -> Sender:
+    person = facts.person
+    if person is None:
         db.alone()  # what strangers may do is counted for all of them
-    request, open_requests = (None, 0) if found else _requests(db, item.identity, now)
-    waiting = "SELECT count(*) FROM inbox WHERE chat = chats.id AND state = 'new' AND kind <> 'job' AND overheard"
-    chat = db.execute(f"SELECT id, session, ({waiting} = 0), ({waiting} = 1) FROM chats WHERE address = ?", (str(item.address),)).fetchone()
-    chat_id, session, queued, lines = chat or (None, None, 0, 0)
-    offer = links.meant(db, item, now, known=found is not None)
-    if found:
-        people.seen(db, item.identity, now)
-    running = db.execute(
-        "SELECT kind = 'job', id FROM turns WHERE (session = ? OR (chat = ? AND kind = 'job')) AND state IN ('running', 'waiting')",
-        (session, chat_id),
-    ).fetchall()
-    # A job that speaks here can be stopped here, where nobody's own turn runs.
-    _, turn = min(running, default=(False, None))
+    request, open_requests = _requests(db, item.identity, now) if person is None else (None, 0)
+    offer = links.meant(db, item, now, known=person is not None)
+    if person is not None:
+        people.seen(db, item.identity, facts.seen, now)
     return Sender(
-        person=found[0] if found else None,
-        role=found[1] if found else None,  # type: ignore[arg-type]  # checked by the table
+        person=person,
+        role=facts.role,
         request=request,  # type: ignore[arg-type]  # checked by the table
-        queued=queued,
+        queued=facts.waiting,
         open_requests=open_requests,
-        running=turn,
-        asked=approvals.asked_at(db, chat_id, found[0], now) if found else (),
-        lines=lines,
-        loop=loops.seen(db, item, chat_id, found[0] if found else None, now),
+        running=facts.running,
+        asked=approvals.asked_at(db, facts.chat, person, now) if facts.asked and facts.chat and person else (),
+        lines=facts.waiting,
+        loop=loops.seen(db, item, facts.chat, person, facts.length, facts.rests_until, now) if facts.chat and person else "",
         offer=offer,
         past=offer is not None and links.past(db, item, offer.person),
     )
@@ -189,9 +245,9 @@ def _note_request(db: Connection, item: Inbound, verdict: Verdict, now: float) -
         db.execute("UPDATE access_requests SET messages = messages + 1 WHERE identity = ?", (item.identity,))
 
 
-def _store(db: Connection, item: Inbound, stored_id: str, sender: Sender, verdict: Verdict, now: float) -> None:
+def _store(db: Connection, item: Inbound, stored_id: str, sender: Sender, facts: _Facts, verdict: Verdict, now: float) -> None:
     person = sender.person or _newcomer(db, item, now)
-    chat = chat_for(db, item, person, now)
+    chat = _chat(db, item, person, (facts.chat, facts.owner, facts.former), now)
     joined = next((given.turn for given in verdict.given if given.joins), None)
     state = "refused" if verdict.refused else "claimed" if joined else _STATES.get(verdict.kind, "new")
     number = db.insert(
@@ -238,14 +294,18 @@ def _newcomer(db: Connection, item: Inbound, now: float) -> str:
 
 def chat_for(db: Connection, item: Inbound, person: str, now: float) -> int:
     """The chat of an arrival, made if it is new; its person or its members are brought up to date."""
-    owner = person if item.direct else None
     known = db.execute("SELECT id, person, former FROM chats WHERE address = ?", (str(item.address),)).fetchone()
-    if known and owner is not None and people.is_another(db, item.identity, owner, *known[1:]):
+    return _chat(db, item, person, known or (None, None, None), now)
+
+
+def _chat(db: Connection, item: Inbound, person: str, stored: tuple[int | None, str | None, str | None], now: float) -> int:
+    """See `chat_for`. stored: the chat's id, whose direct chat it is, and whose it was."""
+    chat, known, former = stored
+    owner = person if item.direct else None
+    if chat is not None and owner is not None and people.is_another(db, item.identity, owner, known, former):
         db.alone()
-        people.set_aside(db, known[0], str(item.address))
-    if known and known[1] == owner and (known[2] is None or owner is None):
-        chat: int = known[0]
-    else:
+        people.set_aside(db, chat, str(item.address))
+    if chat is None or known != owner or (former is not None and owner is not None):
         chat = db.execute(
             "INSERT INTO chats (address, transport, direct, person, created) VALUES (?, ?, ?, ?, ?)"
             " ON CONFLICT (address) DO UPDATE SET person = excluded.person, former = NULL RETURNING id",

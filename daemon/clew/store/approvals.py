@@ -50,17 +50,19 @@ def ask(db: Connection, turn: str, session: str, question: Question, now: float)
     db.execute("UPDATE inbox SET attempts = attempts - 1 WHERE turn = ?", (turn,))  # waiting is no attempt
 
 
+ANSWERABLE = f"(a.state = 'open' OR a.asked > :now - {CLOSED_KEPT})"
+"""That the question `a` may be answered, if only by being told that it is closed."""
 _ASKED = (
     "SELECT a.asking, a.turn, a.state, t.chat = a.chat AND t.kind = 'message', o.id, o.ref, a.tool"
     " FROM approvals AS a JOIN turns AS t ON t.id = a.turn LEFT JOIN outbox AS o ON o.id = a.outbox"
 )
 
 
-def asked_at(db: Connection, chat: int | None, person: str, now: float) -> tuple[Asked, ...]:
+def asked_at(db: Connection, chat: int, person: str, now: float) -> tuple[Asked, ...]:
     """Questions that something said by `person` in `chat` may answer: open ones, and those of theirs that were closed lately."""
     rows = db.execute(
-        f"{_ASKED} WHERE a.chat = :chat AND a.person = :person AND (a.state = 'open' OR a.asked > :since)",
-        {"chat": chat, "person": person, "since": now - CLOSED_KEPT},
+        f"{_ASKED} WHERE a.chat = :chat AND a.person = :person AND {ANSWERABLE}",
+        {"chat": chat, "person": person, "now": now},
     ).fetchall()
     return _questions(rows)
 

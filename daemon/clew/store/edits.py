@@ -30,12 +30,9 @@ def _forgotten(db: Connection, message: str) -> bool:
     return db.execute("SELECT 1 FROM messages WHERE id = ? AND blocks = '[]'", (message,)).fetchone() is not None
 
 
-def applied(db: Connection, item: Inbound, person: str) -> Inbound:
+def applied(db: Connection, item: Inbound, chat: int, person: str) -> Inbound:
     """A message as it reads after the edits that came before it."""
-    if db.execute("SELECT 1 FROM inbox WHERE edits = ?", (item.external_id,)).fetchone() is None:
-        return item
-    chat = db.execute("SELECT id FROM chats WHERE address = ?", (str(item.address),)).fetchone()
-    newest = _newest(db, item.external_id, chat[0], person) if chat and item.kind in ("message", "context") else None
+    newest = _newest(db, item.external_id, chat, person) if item.kind in ("message", "context") else None
     return item if newest is None else replace(item, text=newest)
 
 

@@ -16,25 +16,22 @@ REMEMBERED = 256
 Loop = Literal["", "begins", "goes on"]
 
 
-def seen(db: Connection, item: Inbound, chat: int | None, person: str | None, now: float) -> Loop:
-    """Whether this message is one too many of a loop; it is counted."""
-    if chat is None or person is None or item.kind != "message":
+def seen(db: Connection, item: Inbound, chat: int, person: str, length: int, rests_until: float, now: float) -> Loop:
+    """Whether this message is one too many of a loop; it is counted. length, rests_until: those of the loop so far, 0 for none."""
+    if item.kind != "message":
         return ""
-    row = db.execute("SELECT length, rests_until FROM loops WHERE chat = ? AND person = ?", (chat, person)).fetchone()
-    length, rests_until = row or (0, 0.0)
     if now < rests_until <= now + REST:
         return "goes on"
-    if rests_until:
-        length = 0
-    if not is_mechanical(item.text, _before(db, item, person), _replies(db, item), now, direct=item.direct):
-        if row:
+    if not is_mechanical(item.text, lambda: _before(db, item, person), _replies(db, item), now, direct=item.direct):
+        if length:
             db.execute("DELETE FROM loops WHERE chat = ? AND person = ?", (chat, person))
         return ""
-    ends = length + 1 > IN_A_ROW
+    length = 1 if rests_until else length + 1
+    ends = length > IN_A_ROW
     db.execute(
         "INSERT INTO loops (chat, person, length, rests_until) VALUES (?, ?, ?, ?) ON CONFLICT (chat, person) DO UPDATE"
         " SET length = excluded.length, rests_until = excluded.rests_until",
-        (chat, person, length + 1, now + REST if ends else 0.0),
+        (chat, person, length, now + REST if ends else 0.0),
     )
     return "begins" if ends else ""
 

@@ -62,10 +62,9 @@ def add(db: Connection, person: Person, origin: str, now: float) -> None:
         )
 
 
-def seen(db: Connection, identity: str, now: float) -> None:
-    """Note that an account wrote."""
-    row = db.execute("SELECT seen FROM identities WHERE identity = ?", (identity,)).fetchone()
-    if row is not None and (row[0] is None or not 0 <= now - row[0] < SEEN_AGAIN):
+def seen(db: Connection, identity: str, last: float | None, now: float) -> None:
+    """Note that an account wrote. last: when it was noted before."""
+    if last is None or not 0 <= now - last < SEEN_AGAIN:
         db.execute("UPDATE identities SET seen = ? WHERE identity = ?", (now, identity))
 
 
