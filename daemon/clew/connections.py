@@ -14,7 +14,7 @@ from clew.pace import Pace
 from clew.previews import Previews
 from clew.store.sql import SqlStore
 from clew.supervise import Run, Tasks, cancelled
-from clew.transport import Address, Part, Transport
+from clew.transport import Address, Called, Host, Part, Transport
 
 log = structlog.get_logger()
 
@@ -33,6 +33,7 @@ class Running:
 
 
 ELSEWHERE = "another daemon runs it, or none"
+ATTENDED = "another daemon runs it, or none; what is called in is taken here too"
 
 
 class Here(Mapping[str, Transport]):
@@ -65,6 +66,7 @@ class Connections:
         self._membership = membership
         self._adapters: dict[str, Transport] = {}
         self._lines: dict[str, list[asyncio.Task[None]]] = {}
+        self._attending: dict[str, asyncio.Task[None]] = {}
         self.here = Here(self._adapters, self._lines.keys(), membership)
         self._paces: dict[str, Pace] = {}
         self.running: dict[str, Running] = {}
@@ -91,6 +93,7 @@ class Connections:
 
     async def remove(self, name: str) -> None:
         """Let a transport go, once what waits for it was sent."""
+        await self.unattend(name)
         if name in self._lines:
             await self.stop(name)
         del self._adapters[name], self.running[name]
@@ -103,6 +106,17 @@ class Connections:
         self._lines[name] = [tasks.start(f"transport.{name}", receive, down)]
         if name in self.delivering:
             self._lines[name].append(tasks.start(f"delivery.{name}", self.delivering[name].run))
+
+    def attend(self, name: str, host: Host, tasks: Tasks) -> None:
+        """Take what a platform calls in with, if it does and this process does not run its transport."""
+        transport = self._adapters[name]
+        if name not in self._lines and name not in self._attending and isinstance(transport, Called) and transport.called:
+            self._attending[name] = tasks.start(f"calls.{name}", lambda: transport.attend(host))
+
+    async def unattend(self, name: str) -> None:
+        """Take no calls of a platform any more, or only while its transport runs here."""
+        if task := self._attending.pop(name, None):
+            await cancelled([task])
 
     async def stop(self, name: str) -> None:
         """Send what waits for a transport, then let it neither send nor receive."""
@@ -123,12 +137,16 @@ class Connections:
 
     async def close(self) -> None:
         await self.previews.close()
+        await asyncio.gather(*(self.unattend(name) for name in list(self._attending)))
         await asyncio.gather(*(self.stop(name) for name in list(self._lines)))
 
     def report(self, name: str, up: bool, detail: str) -> None:
         """The state of a connection, as its adapter tells it. One that was let go has none."""
         running = self.running.get(name)
         if running is None:
+            return
+        if name in self._attending:
+            self._report_attending(name, running, up, detail)
             return
         if up != running.up or (not up and detail != running.detail):
             running.since = self._time.wall()
@@ -137,6 +155,12 @@ class Connections:
         if name in self.delivering:
             self.delivering[name].connected(up)
         self._metrics.transport_up.labels(name).set(int(up))
+
+    def _report_attending(self, name: str, running: Running, up: bool, detail: str) -> None:
+        """What calls in is taken here, or why not. The connection is another daemon's."""
+        if not up and detail != running.detail:
+            log.warning("transport.disconnected", transport=name, detail=detail)
+        running.detail = ATTENDED if up else detail
 
     def plan(self, address: Address, text: str) -> tuple[tuple[Part, ...], bool]:
         """A reply in the parts its platform takes, and whether it counts as sent when committed."""

@@ -20,7 +20,7 @@ from clew.context.text import clean, first_word
 from clew.metrics import Metrics
 from clew.store import AccessRequest, Asked, Given, Offer, Sender, Verdict, links
 from clew.store.sql import SqlStore
-from clew.transport import Address, Attachment, Inbound, Receipt
+from clew.transport import Address, Attachment, Cursor, Inbound, Receipt
 
 log = structlog.get_logger()
 
@@ -254,7 +254,7 @@ class Door:
         self._stop = stop
         self._report = report
 
-    async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+    async def accept(self, batch: Sequence[Inbound], cursor: Cursor | None = None) -> list[Receipt]:
         items = [_cleaned(item) for item in batch]
         receipts, verdicts = await self._store.accept(self._transport, items, cursor, self._time.wall(), self._decide, self._instant)
         for item, receipt, verdict in zip(items, receipts, verdicts, strict=True):

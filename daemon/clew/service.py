@@ -311,6 +311,7 @@ class Service:
         background = [self.tasks.start(name, run) for name, run in loops.items()]
         dispatcher = self.tasks.start("dispatcher", self.dispatcher.run)
         await self.membership.look()
+        self._attend()
         member = [self.tasks.start("membership", self.membership.run)] if self.store.shared else []
         try:
             yield
@@ -334,6 +335,7 @@ class Service:
 
     async def _hold(self, name: str) -> None:
         if name.startswith(TRANSPORT):
+            await self.connections.unattend(name.removeprefix(TRANSPORT))
             self._start(name.removeprefix(TRANSPORT))
         elif name == CHORES:
             self._begin_chores()
@@ -348,6 +350,7 @@ class Service:
     async def _release(self, name: str) -> None:
         if name.startswith(TRANSPORT):
             await self.connections.drop(name.removeprefix(TRANSPORT))
+            self._attend()
         elif name == CHORES:
             await cancelled(self._chores)
             self._chores = []
@@ -378,6 +381,12 @@ class Service:
         self.connections.start(
             name, lambda: self.transports[name].transport.run(self.host(name)), self.tasks, lambda reason: self._report(name, False, reason)
         )
+
+    def _attend(self) -> None:
+        """Take what platforms call in with whose transports other daemons run."""
+        if self.store.shared and self._remote:
+            for name in self.transports:
+                self.connections.attend(name, self.host(name), self.tasks)
 
     async def reread(self) -> None:
         """Take over the config as its file is now. Raises UsageError where none is known, ClewError where it cannot be; then nothing has
@@ -433,6 +442,7 @@ class Service:
             self.store.freed.tell()
         else:
             await self.membership.look()
+        self._attend()
         await self.servers.use(config.mcp_servers)
         log.info("config.reloaded", transports=list(changed))
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from aiohttp import web
 
@@ -214,7 +214,7 @@ class Capabilities:
     terminal fetch what they missed). typing_s: seconds after which the platform forgets that clew is typing, so that it is told again;
     None: it does not. unreachable: why nothing can ever be sent to an address, as what it must look like; empty where it may be. spread:
     several daemons on one database may run it at the same time: it is called from outside, and what it asks for itself may be handed in
-    twice; any other is run by one of them.
+    twice; any other is run by one of them (see `Called`).
     Callables are pure.
     """
 
@@ -249,11 +249,14 @@ class Route:
 
 PreviewRef = str
 
+Cursor = str | Callable[[str | None], str]
+"""What a transport has to remember of what it received; where several daemons receive, what makes it of the one that is stored. Pure."""
+
 
 class Host(Protocol):
     """What an adapter may ask of clew."""
 
-    async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+    async def accept(self, batch: Sequence[Inbound], cursor: Cursor | None = None) -> list[Receipt]:
         """Store `batch` and `cursor` in one commit. Only after this returns may the adapter acknowledge to its platform."""
 
     async def cursor(self) -> str | None:
@@ -305,3 +308,15 @@ class Transport(Protocol):
 
     def fetch(self, ref: str) -> AsyncIterator[bytes]:
         """An attachment's bytes, asked for again after a failure. Raises LookupError where there is none and never will be."""
+
+
+@runtime_checkable
+class Called(Protocol):
+    """A `Transport` of a platform that may call in: any daemon on the database can be called, also where another one runs the transport."""
+
+    @property
+    def called(self) -> bool:
+        """Whether it does, by the config."""
+
+    async def attend(self, host: Host) -> None:
+        """Until cancelled, in the place of `run`: take what comes to `routes`, and do nothing else that `run` does."""

@@ -21,7 +21,7 @@ import aiomqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from clew.transport import Address, Delivery, Inbound, Receipt
+from clew.transport import Address, Cursor, Delivery, Inbound, Receipt
 from clew_transports.mqtt.transport import MqttTransport, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -44,12 +44,13 @@ class Inbox:
         self.public = ""
         self._changed = asyncio.Event()
 
-    async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+    async def accept(self, batch: Sequence[Inbound], cursor: Cursor | None = None) -> list[Receipt]:
         if self.stuck:
             self.batches.append(list(batch))
             self._changed.set()
             await asyncio.Event().wait()
-        self.stored_cursor = cursor
+        if cursor is not None:
+            self.stored_cursor = cursor if isinstance(cursor, str) else cursor(self.stored_cursor)
         receipts = [self._store(inbound) for inbound in batch]
         self.batches.append(list(batch))
         self._changed.set()
@@ -183,12 +184,14 @@ class Disk(Inbox):
         self._db.execute("CREATE TABLE IF NOT EXISTS inbox (id TEXT PRIMARY KEY, text TEXT)")
         self._db.execute("CREATE TABLE IF NOT EXISTS cursors (one INTEGER PRIMARY KEY, cursor TEXT)")
 
-    async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+    async def accept(self, batch: Sequence[Inbound], cursor: Cursor | None = None) -> list[Receipt]:
         with self._db:
             for inbound in batch:
                 values = (inbound.external_id, inbound.text)
                 self._db.execute("INSERT OR IGNORE INTO inbox VALUES (?, ?)", values)
-            self._db.execute("INSERT OR REPLACE INTO cursors VALUES (1, ?)", (cursor,))
+            if cursor is not None:
+                value = cursor if isinstance(cursor, str) else cursor(await self.cursor())
+                self._db.execute("INSERT OR REPLACE INTO cursors VALUES (1, ?)", (value,))
         print("stored", flush=True)
         return [Receipt(inbound.external_id, "stored") for inbound in batch]
 

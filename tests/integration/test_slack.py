@@ -9,7 +9,7 @@ import pytest_asyncio
 from pydantic import SecretStr, ValidationError
 
 from clew.plugins import Fault
-from clew.transport import Inbound, Receipt, Retry
+from clew.transport import Cursor, Inbound, Receipt, Retry
 from clew_transports.slack import sockets
 from clew_transports.slack import transport as slack_transport
 from clew_transports.slack.doctor import BAD_APP, BAD_BOT, DISABLED
@@ -118,7 +118,7 @@ async def test_a_socket_that_is_not_greeted_is_no_connection(platform: SlackEmul
 
 async def test_what_the_store_cannot_take_is_not_acknowledged(platform: SlackEmulator) -> None:  # P42
     class Broken(Inbox):
-        async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+        async def accept(self, batch: Sequence[Inbound], cursor: Cursor | None = None) -> list[Receipt]:
             if batch:
                 raise RuntimeError("the disk is full")
             return await super().accept(batch, cursor)

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from clew.errors import StoreError
-from clew.transport import Inbound, Receipt
+from clew.transport import Cursor, Inbound, Receipt
 from clew_transports.incoming import MAX_BODY_BYTES
 from clew_transports.webhook.transport import Settings, WebhookTransport
 from tests.emulators.openai import OpenAIEmulator
@@ -351,7 +351,7 @@ class Full:
 
     up = False
 
-    async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+    async def accept(self, batch: Sequence[Inbound], cursor: Cursor | None = None) -> list[Receipt]:
         raise StoreError("the disk is full")
 
     async def cursor(self) -> str | None:

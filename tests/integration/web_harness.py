@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from clew.config import Config, Source, load
 from clew.plugins import registry
 from clew.service import Service
+from clew.store.sql import SqlStore
 from clew.web.server import Listening, serve
 
 DEADLINE_S = 20.0
@@ -60,8 +61,8 @@ class Clew:
 
 
 @asynccontextmanager
-async def running(config: Config, source: Source | None = None) -> AsyncIterator[Clew]:
-    async with Service.open(config, source=source) as service, serve(service) as listening:
+async def running(config: Config, source: Source | None = None, store: SqlStore | None = None) -> AsyncIterator[Clew]:
+    async with Service.open(config, source=source, store=store) as service, serve(service) as listening:
         service.listening = listening
         local = aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(listening.socket)))
         async with aiohttp.ClientSession() as http, local:

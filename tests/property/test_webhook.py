@@ -18,7 +18,7 @@ from multidict import CIMultiDict
 from pydantic import SecretStr
 from yarl import URL
 
-from clew.transport import Inbound, Receipt
+from clew.transport import Cursor, Inbound, Receipt
 from clew_transports.signature import Forged
 from clew_transports.webhook.origin import origin
 from clew_transports.webhook.signature import CLEW
@@ -54,7 +54,7 @@ class Kept:
         self.items: list[Inbound] = []
         self.up = asyncio.Event()
 
-    async def accept(self, batch: Sequence[Inbound], cursor: str | None = None) -> list[Receipt]:
+    async def accept(self, batch: Sequence[Inbound], cursor: Cursor | None = None) -> list[Receipt]:
         self.items += batch
         return [Receipt(item.external_id, "stored") for item in batch]
 

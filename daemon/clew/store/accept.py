@@ -27,7 +27,7 @@ from clew.store import (
 from clew.store.connection import Connection
 from clew.store.files import verbs as files
 from clew.store.grouping import lane, shared
-from clew.transport import Address, Inbound, Part, Receipt
+from clew.transport import Address, Cursor, Inbound, Part, Receipt
 
 DELETED = "it was deleted before it was answered"
 
@@ -76,14 +76,17 @@ class _Facts(NamedTuple):
     rests_until: float
 
 
-def _holds(transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool) -> Iterable[str] | None:
-    """Where people speak; what they say of messages that are there may be about any turn."""
-    return {lane(item.address) for item in items} if all(item.kind in SPOKEN for item in items) else None
+def _holds(
+    transport: str, items: Sequence[Inbound], cursor: Cursor | None, now: float, decide: Decide, instant: bool
+) -> Iterable[str] | None:
+    """Where people speak; what they say of messages that are there may be about any turn. A cursor that is made of the stored one."""
+    made = {f"cursor {transport}"} if cursor is not None and not isinstance(cursor, str) else set()
+    return made | {lane(item.address) for item in items} if all(item.kind in SPOKEN for item in items) else None
 
 
 @shared(_holds)
 def accept(
-    db: Connection, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool
+    db: Connection, transport: str, items: Sequence[Inbound], cursor: Cursor | None, now: float, decide: Decide, instant: bool
 ) -> tuple[list[Receipt], list[Verdict]]:
     """Store arrivals of one transport. `instant`: its replies count as sent when committed.
 
@@ -100,12 +103,17 @@ def accept(
         receipts.append(receipt)
         verdicts.append(verdict)
     if cursor is not None:
-        db.execute(
-            "INSERT INTO cursors (transport, value, at) VALUES (?, ?, ?) ON CONFLICT (transport) DO UPDATE"
-            " SET value = excluded.value, at = excluded.at WHERE cursors.value <> excluded.value",
-            (transport, cursor, now),
-        )
+        _keep(db, transport, cursor, now)
     return receipts, verdicts
+
+
+def _keep(db: Connection, transport: str, given: Cursor, now: float) -> None:
+    value = given if isinstance(given, str) else given(cursor(db, transport))
+    db.execute(
+        "INSERT INTO cursors (transport, value, at) VALUES (?, ?, ?) ON CONFLICT (transport) DO UPDATE"
+        " SET value = excluded.value, at = excluded.at WHERE cursors.value <> excluded.value",
+        (transport, value, now),
+    )
 
 
 def cursor(db: Connection, transport: str) -> str | None:

@@ -6,14 +6,14 @@ from typing import Protocol
 
 from clew.messages import Message
 from clew.store import Ask, Claim, Compaction, Decide, Found, ModelCall, Outcome, Reply, Scope, Settlement, Step, Verdict, ViewRows
-from clew.transport import Address, Delivery, Inbound, Receipt
+from clew.transport import Address, Cursor, Delivery, Inbound, Receipt
 
 
 class Store(Protocol):
     """Verbs, one transaction each; no cursor, connection or row id gets out. Every `now` is seconds since the epoch."""
 
     async def accept(
-        self, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool = False
+        self, transport: str, items: Sequence[Inbound], cursor: Cursor | None, now: float, decide: Decide, instant: bool = False
     ) -> tuple[list[Receipt], list[Verdict]]:
         """Store arrivals and the transport's cursor. Durable when it returns. instant: replies count as sent when committed."""
 

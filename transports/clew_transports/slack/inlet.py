@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -30,9 +31,22 @@ log = structlog.get_logger()
 
 class Inlet:
     """Reads for `reader.bot`. place: where an earlier process was, a new one for another bot. now: Slack's time, as a `ts`. presses:
-    of buttons, to be answered."""
+    of buttons, to be answered. shared: other daemons take events too. leads: it is this one that reads what was missed at a start, and
+    notes how far everything is read."""
 
-    def __init__(self, host: Host, api: Api, reader: Reader, place: Place, now: str, first_pause: float, presses: Presses) -> None:
+    def __init__(
+        self,
+        host: Host,
+        api: Api,
+        reader: Reader,
+        place: Place,
+        now: str,
+        first_pause: float,
+        presses: Presses,
+        *,
+        shared: bool = False,
+        leads: bool = True,
+    ) -> None:
         self._host = host
         self._api = api
         self._reader = reader
@@ -40,6 +54,8 @@ class Inlet:
         self._place = Place(str(reader.bot), now, now) if self._is_new else place
         self._first_pause = first_pause
         self._presses = presses
+        self._shared = shared
+        self._leads = leads
         self._names = Names(api)
         self._alone = asyncio.Lock()
         self._gap = asyncio.Event()
@@ -60,7 +76,7 @@ class Inlet:
     async def begin(self) -> None:
         """Store where clew begins, if it is new here. Raises what `Host.accept` raises."""
         if self._is_new:
-            await self._host.accept([], str(self._place))
+            await self._host.accept([], self._place.onto)
 
     async def payload(self, payload: Any) -> None:
         """Store what is in a payload of the Events API, or of a button that was pressed. Raises what `Host.accept` raises."""
@@ -94,6 +110,7 @@ class Inlet:
 
     async def _store(self, events: Sequence[Mapping[str, Any]]) -> None:
         async with self._alone:
+            self._place = await self._stored()
             place, meant = self._place, []
             for event in events:
                 inbound, place = self._read(event, place, {})
@@ -104,12 +121,17 @@ class Inlet:
             names = await self._names.of(list(people))
             batch = [inbound for event in meant if (inbound := self._read(event, place, names)[0])]
             # As long as something is missing the place stays where it is missing from.
-            reached = place.read(_newest(events, place)) if self._whole.is_set() else place
+            reached = place.read(_newest(events, place)) if self._leads and self._whole.is_set() else place
             stored = self._place
             worth = batch or place.threads != stored.threads or place.channels != stored.channels
             if worth or order(reached.since)[0] - order(stored.since)[0] > LAG_S:
-                self._presses.answer(batch, await self._host.accept(batch, str(reached)))
+                self._presses.answer(batch, await self._host.accept(batch, reached.onto if self._shared else str(reached)))
                 self._place = reached
+
+    async def _stored(self) -> Place:
+        """Where to go on from."""
+        stored = Place.load(await self._host.cursor()) if self._shared else self._place
+        return replace(stored if stored.bot == self._place.bot else self._place, spoken=())
 
     def _read(self, event: Mapping[str, Any], place: Place, names: Mapping[str, str]) -> tuple[Inbound | None, Place]:
         try:

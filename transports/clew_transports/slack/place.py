@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 MAX_CHANNELS = 500
@@ -26,7 +26,8 @@ class Place:
     """How far the messages for `bot` are read.
 
     first: when clew met this workspace; what was said before is none of its business. since: everything from there to this `ts` is stored.
-    channels: conversations that were met. threads: `channel/thread` of channels' threads in which clew is spoken to.
+    channels: conversations that were met. threads: `channel/thread` of channels' threads in which clew is spoken to. spoken: those of them
+    in which it was since this was loaded; not stored.
     """
 
     bot: str = ""
@@ -34,6 +35,7 @@ class Place:
     since: str = ""
     channels: tuple[str, ...] = ()
     threads: tuple[str, ...] = ()
+    spoken: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def load(cls, cursor: str | None) -> Self:
@@ -48,6 +50,17 @@ class Place:
 
     def __str__(self) -> str:
         return json.dumps([self.bot, self.first, self.since, self.channels, self.threads], separators=(",", ":"))
+
+    def onto(self, stored: str | None) -> str:
+        """As it is to be stored in the place of `stored`, in which another daemon may have noted something meanwhile."""
+        other = Place.load(stored)
+        if other.bot != self.bot:
+            return str(self)
+        for channel in self.channels:
+            other = other.met(channel)
+        for thread in self.spoken:
+            other = other.joined(*thread.split("/", 1))
+        return str(other.read(self.since))
 
     def read(self, ts: str) -> Self:
         """Read up to `ts`, or further already."""
@@ -64,9 +77,8 @@ class Place:
     def joined(self, channel: str, thread: str) -> Self:
         """clew is spoken to in this thread, now."""
         name = f"{channel}/{thread}"
-        if self.threads[-1:] == (name,):
-            return self
-        return replace(self, threads=(*(each for each in self.threads if each != name), name)[-MAX_THREADS:])
+        others = (each for each in self.threads if each != name)
+        return replace(self, threads=(*others, name)[-MAX_THREADS:], spoken=(*self.spoken, name)[-MAX_THREADS:])
 
     def is_joined(self, channel: str, thread: str) -> bool:
         return f"{channel}/{thread}" in self.threads

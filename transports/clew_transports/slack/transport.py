@@ -3,7 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -91,8 +91,19 @@ class SlackTransport:
         self._presses = Presses(name, partial(presses.answer, self._api))
         self._callbacks = Callbacks(name, secret(settings.signing_secret), clock, lambda: self._inlet)
 
+    @property
+    def called(self) -> bool:
+        return bool(secret(self._settings.signing_secret)) and not secret(self._settings.app_token)
+
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Raises what `host.accept` raises."""
+        await self._kept_up(host, self._receive)
+
+    async def attend(self, host: Host) -> None:
+        """See `Called.attend`. Raises what `host.accept` raises."""
+        await self._kept_up(host, self._attended)
+
+    async def _kept_up(self, host: Host, receive: Callable[[Host, Bot], Awaitable[None]]) -> None:
         pause, self._began = self._first_pause, asyncio.get_running_loop().time()
         async with self._api:
             while True:
@@ -100,7 +111,7 @@ class SlackTransport:
                     # Asked before anything is read: without it clew could not tell its own words from other people's.
                     bot = Bot.of(await self._api.call("auth.test", answer_s=self._answer_s))
                     pause = self._first_pause
-                    await self._receive(host, bot)
+                    await receive(host, bot)
                 except (Refusal, Unreached, Unanswered, Malformed) as error:
                     host.report(False, why(error))
                     if isinstance(error, Refusal) and error.retry_after:
@@ -179,11 +190,7 @@ class SlackTransport:
 
     async def _receive(self, host: Host, bot: Bot) -> None:
         """Take what Slack tells `bot`. Raises Refusal for a token that no longer holds, and what `host.accept` raises."""
-        reader = Reader(self._name, bot, self._settings.groups, self._settings.prefix)
-        now = f"{int(self._clock())}.000000"
-        inlet = self._inlet = Inlet(host, self._api, reader, Place.load(await host.cursor()), now, self._first_pause, self._presses)
-        await inlet.begin()
-        who = f"@{bot.name} in {bot.workspace}"
+        inlet, who = await self._let_in(host, bot, leads=True), f"@{bot.name} in {bot.workspace}"
         jobs: list[Coroutine[Any, Any, None]] = [inlet.run()]
         if secret(self._settings.app_token):
             report = lambda up, detail: host.report(up, who if up else detail)  # noqa: E731 - one line
@@ -196,6 +203,20 @@ class SlackTransport:
         else:
             host.report(False, REQUIRED)
         await _together(jobs)
+
+    async def _attended(self, host: Host, bot: Bot) -> None:
+        """Take what Slack calls with. What was missed is read by whoever runs the transport, but where only this one hears of it."""
+        inlet, who = await self._let_in(host, bot, leads=False), f"@{bot.name} in {bot.workspace}"
+        host.report(True, who)
+        await _together([inlet.run(), self._watch(lambda up, detail: host.report(up, detail or who))])
+
+    async def _let_in(self, host: Host, bot: Bot, *, leads: bool) -> Inlet:
+        reader = Reader(self._name, bot, self._settings.groups, self._settings.prefix)
+        now, place = f"{int(self._clock())}.000000", Place.load(await host.cursor())
+        inlet = Inlet(host, self._api, reader, place, now, self._first_pause, self._presses, shared=self.called, leads=leads)
+        await inlet.begin()
+        self._inlet = inlet
+        return inlet
 
     async def _watch(self, report: Callable[[bool, str], None]) -> None:
         """Ask every now and then whether the token still holds, and tell whether there was an answer. Raises what says that it does not."""

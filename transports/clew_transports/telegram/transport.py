@@ -106,8 +106,19 @@ class TelegramTransport:
         self._waits = Pauses()
         self._drafts = True
 
+    @property
+    def called(self) -> bool:
+        return self._settings.mode == "webhook"
+
     async def run(self, host: Host) -> None:
         """See `Transport.run`. Raises what `host.accept` raises."""
+        await self._kept_up(host, self._calls if self.called else self._polls)
+
+    async def attend(self, host: Host) -> None:
+        """See `Called.attend`. Raises what `host.accept` raises."""
+        await self._kept_up(host, self._attended)
+
+    async def _kept_up(self, host: Host, receive: Callable[[Host, Reader], AsyncIterator[None]]) -> None:
         self._host, self._place = host, Place.load(await host.cursor())
         pause = self._first_pause
         async with self._api:
@@ -115,7 +126,6 @@ class TelegramTransport:
                 while True:
                     try:
                         reader = Reader(self._name, await self._who(), self._settings.groups, self._settings.prefix)
-                        receive = self._polls if self._settings.mode == "polling" else self._calls
                         async for _ in receive(host, reader):
                             pause = self._first_pause
                     except (Refusal, Unreached, Unanswered, Malformed, Unreachable) as error:
@@ -207,7 +217,7 @@ class TelegramTransport:
             raise Unreachable("mode is webhook, and http.public_url does not say where Telegram reaches clew")
         if self._place.hook != url:  # noted first: whatever happens then, it is known for clew's own
             self._place = replace(self._place, hook=url, next=None)
-            await host.accept([], str(self._place))
+            await host.accept([], self._place.onto)
         self._taking = lambda updates: self._called(host, reader, updates)
         await self._webhook.set(self._api, url, UPDATES)
         while True:
@@ -216,8 +226,19 @@ class TelegramTransport:
             yield
             await asyncio.sleep(self._look_s)
 
+    async def _attended(self, host: Host, reader: Reader) -> AsyncIterator[None]:
+        """Take what Telegram calls with. Whether it does is looked after by the daemon that runs the transport."""
+        self._taking = lambda updates: self._called(host, reader, updates)
+        host.report(True, f"@{reader.bot.username}")
+        yield
+        await asyncio.Event().wait()
+
     async def _called(self, host: Host, reader: Reader, updates: Sequence[Any]) -> None:
+        """Store what came by a call. Other daemons are called too, so that the place to go on from is the one that is stored."""
         async with self._alone:
+            stored = Place.load(await host.cursor())
+            if stored.bot == reader.bot.id:
+                self._place = stored
             await self._take(host, reader, updates)
 
     async def _unhook(self, host: Host) -> None:
@@ -246,8 +267,10 @@ class TelegramTransport:
                 batch.append(inbound)
         if self._taking is not None:
             place = replace(place, next=None)
-        if batch or place.moved != self._place.moved:
-            self._presses.answer(batch, await host.accept(batch, str(place)))
+        has_moved = place.moved != self._place.moved
+        if batch or has_moved:
+            cursor = str(place) if self._taking is None else place.onto if has_moved else None
+            self._presses.answer(batch, await host.accept(batch, cursor))
         self._place = place
 
     async def _answer(self, pressed: Inbound, taken: bool) -> None:
@@ -308,7 +331,7 @@ class TelegramTransport:
             if refusal.moved_to is None or self._host is None:
                 raise
             self._place = self._place.with_move(self._place.current(delivery.address.chat), refusal.moved_to)
-            await self._host.accept([], str(self._place))
+            await self._host.accept([], self._place.onto)
             return await self._send(delivery, words)
 
     async def _send(self, delivery: Delivery, words: dict[str, str]) -> dict[str, Any]:

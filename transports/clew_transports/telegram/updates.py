@@ -75,6 +75,12 @@ class Place:
     def __str__(self) -> str:
         return json.dumps([self.bot, self.next, self.moved, *([self.hook] if self.hook else [])], separators=(",", ":"))
 
+    def onto(self, stored: str | None) -> str:
+        """As it is to be stored in the place of `stored`, in which another daemon may have noted moves meanwhile."""
+        other = Place.load(stored)
+        moved = {**other.moved, **self.moved} if other.bot == self.bot else self.moved
+        return str(replace(self, moved=dict(list(moved.items())[-MAX_MOVED:])))
+
     def home(self, chat: int | str) -> str:
         """The chat part of the address of the chat that has this id now."""
         return self.moved.get(str(chat), str(chat))

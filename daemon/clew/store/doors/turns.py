@@ -35,7 +35,7 @@ from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
 from clew.store.grouping import lane, shared
 from clew.store.windows import Windows
-from clew.transport import Address, Delivery, Inbound, Receipt
+from clew.transport import Address, Cursor, Delivery, Inbound, Receipt
 
 BUSY_FOR = 0.05
 """Seconds after which a chat is looked at again that another daemon had in hand: some time longer than a transaction."""
@@ -45,7 +45,7 @@ class TurnsDoor(Opened):
     """What comes in, and the turns that it makes."""
 
     async def accept(
-        self, transport: str, items: Sequence[Inbound], cursor: str | None, now: float, decide: Decide, instant: bool = False
+        self, transport: str, items: Sequence[Inbound], cursor: Cursor | None, now: float, decide: Decide, instant: bool = False
     ) -> tuple[list[Receipt], list[Verdict]]:
         self.arrivals.tell()  # before: the claim joins the commit
         result = await self._db.write_joined(accept.accept, transport, items, cursor, now, decide, instant)
