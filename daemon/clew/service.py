@@ -70,6 +70,7 @@ from clew.store.opening import open_store
 from clew.store.sql import SqlStore
 from clew.supervise import Tasks, cancelled, patiently, unless_lasting
 from clew.threads import Threads
+from clew.tool_calls import ToolCalls
 from clew.tools import skills
 from clew.tools.runner import ToolRunner
 from clew.tools.servers import Servers
@@ -191,17 +192,17 @@ class Service:
         self._lineups.hold(lineup, self.compactor)  # whoever works with these providers has the compactor that was made with them
         self.contents = Contents(store, agent, self.prompter, providers[0])
         self.threads = Threads(store, agent.compression, providers[0], self.time)
+        fitting = Fitting(store, agent, self.prompter, self.compactor, providers[0], self.time)
         self.agent = Agent(
             store,
             agent,
             providers,
             self.prompter,
-            Fitting(store, agent, self.prompter, self.compactor, providers[0], self.time),
+            fitting,
             Boundaries(agent.compression, providers[0], self.time),
             self.caller,
-            self.tools,
+            ToolCalls(store, self.tools, Asking(store, agent.approver.expires, self.plan, self.time), fitting, self.prompter, self.time),
             learnt,
-            Asking(store, agent.approver.expires, self.plan, self.time),
             self.hints.show,
             self.plan,
             self.time,

@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from clew.agent import INTERRUPTED
+from clew.tool_calls import INTERRUPTED
 from tests.acceptance import stamp
 from tests.acceptance.clients import Client, MqttClient, TelegramClient, WebClient, WebhookClient, online
 from tests.acceptance.harness import DEADLINE_S
