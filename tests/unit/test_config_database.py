@@ -83,6 +83,19 @@ def test_the_password_comes_from_a_file(tmp_path: Path) -> None:
     assert SECRET in config.secrets()
 
 
+@pytest.mark.parametrize("name", ["sslpassword", "ssl%70assword"])
+def test_so_is_the_password_of_the_key_that_the_address_names(tmp_path: Path, name: str) -> None:
+    where = f"postgresql://clew@db/clew?sslkey=/k&{name}={SECRET}%21&sslmode=require"
+    config = loaded(tmp_path, where)
+    assert config.secrets() == {f"{SECRET}!", f"{SECRET}%21"}
+    assert shown(config)["store"] == f"postgresql://clew@db/clew?sslkey=/k&{name}=***&sslmode=require"
+    assert SECRET not in address(where)
+    assert by_hand(where, Path("/b/clew.dump")).endswith("'postgresql://clew@db/clew?sslkey=/k&sslmode=require'")
+    short = loaded(tmp_path, "postgresql://clew@db/clew?sslpassword=clew&sslkey=/k")
+    assert not short.secrets()
+    assert shown(short)["store"] == "postgresql://clew@db/clew?sslpassword=***&sslkey=/k"
+
+
 @pytest.mark.parametrize(
     ("where", "told"),
     [

@@ -93,13 +93,22 @@ async def test_what_is_deleted_meanwhile_leaves_both(tmp_path: Path) -> None:  #
 
 
 @pytest.mark.asyncio
+async def test_messages_are_counted_whatever_their_numbers_are(tmp_path: Path) -> None:  # P20
+    async with opened(tmp_path) as store:
+        await filled(store, 3)
+        for session in ("s0", "s1"):
+            await store.delete_session(session)
+        assert await store.rebuild_index() == Rebuilding(0, OF_ONE)
+        assert await store.rebuild_some() == await store.rebuilding() == Rebuilding(OF_ONE, OF_ONE)
+
+
+@pytest.mark.asyncio
 async def test_a_number_that_is_free_again_is_built_with_its_new_message(tmp_path: Path) -> None:  # P20
     async with opened(tmp_path) as store:
         await filled(store, 2)
         await store.rebuild_index()
         assert await store.rebuild_some() == Rebuilding(2 * OF_ONE, 2 * OF_ONE)
         await store.delete_session("s1")
-        assert await store.rebuilding() == Rebuilding(OF_ONE, OF_ONE)
         await store.import_session(export("s1", word="thimble"), NOW)
         await finished(store)
         assert await store.check() == []

@@ -87,6 +87,8 @@ async def test_an_export_imports_back_equal(tmp_path: Path) -> None:  # P4
     lambda data: data["messages"][1].update(blocks=[{"kind": "??"}]),
     lambda data: data["messages"][1].update(seq=1),
     lambda data: data["compactions"][0].update({"id); DROP TABLE messages; --": 1}),
+    lambda data: data["compactions"][0].update(covered=1.5),
+    lambda data: data["model_calls"][0].update(input=2**70),
     lambda data: data.update(session=5),
 ])  # fmt: skip
 async def test_what_is_no_export_changes_nothing(tmp_path: Path, spoil: object) -> None:  # P4

@@ -40,9 +40,13 @@ def fault(where: str) -> str | None:
 
 
 def passwords(where: str) -> frozenset[str]:
-    """The password of the database as the server takes it and as it stands in the address; none where it may be a word."""
-    written = (urlsplit(where).password or "") if is_shared(where) else ""
-    return frozenset((written, unquote(written))) if len(unquote(written)) >= SHORTEST_SECRET else frozenset()
+    """The passwords of the database and of the key that opens it, as they are and as they stand in the address; none where one may be a
+    word."""
+    if not is_shared(where):
+        return frozenset()
+    of_key = [option.partition("=")[2] for option in _options(where) if _is_secret(option)]
+    forms = [(each, unquote(each)) for each in (urlsplit(where).password or "", *of_key)]
+    return frozenset(form for both in forms if len(both[1]) >= SHORTEST_SECRET for form in both)
 
 
 def shown(where: str) -> str:
@@ -54,6 +58,14 @@ def shown(where: str) -> str:
 
 
 def with_options(where: str) -> str:
-    """The address of a database without its password, for other programs: with the options that say where the server is, and how sure."""
-    query = urlsplit(where).query
+    """The address of a database without its passwords, for other programs: with the options that say where the server is, and how sure."""
+    query = "&".join(option for option in _options(where) if not _is_secret(option))
     return f"{shown(where)}?{query}" if query else shown(where)
+
+
+def _options(where: str) -> list[str]:
+    return urlsplit(where).query.split("&")
+
+
+def _is_secret(option: str) -> bool:
+    return unquote(option.partition("=")[0]) == "sslpassword"

@@ -17,7 +17,7 @@ from clew.config.settings import Config
 _PYDANTICS_MASK = str(SecretStr("any"))
 _EXPANSION = re.compile(r"(?<!\$)\$\{(?:(file|cred):)?([^{}:]+)")
 _READS = {"": "${}", "file": "the file {}", "cred": "the credential {}"}
-_PASSWORD = re.compile(r"(?<=://)([^\s/@:]{0,200}:)[^\s/@]{1,500}(?=@)")
+_PASSWORD = re.compile(r"((?<=://)[^\s/@:]{0,200}:)[^\s/@]{1,500}(?=@)|([?&]sslpassword=)[^\s&]{1,500}")
 """In the address of a server."""
 _NOWHERE: Any = object()
 
@@ -49,7 +49,7 @@ def _masked(value: Any, hidden: list[str]) -> Any:
         return value
     for text in [_PYDANTICS_MASK, *hidden]:
         value = value.replace(text, "***")
-    return _PASSWORD.sub(r"\1***", value)
+    return _PASSWORD.sub(r"\1\2***", value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ those that are deleted leave both. How far it came is committed with it, so that
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from clew.store import transcript
 from clew.store.connection import Connection
@@ -19,7 +20,7 @@ CHARACTERS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Rebuilding:
-    """How far a rebuild came: `done` of `total` messages, near enough."""
+    """How far a rebuild came: `done` of the `total` messages that there were when it began, or that were done since."""
 
     done: int
     total: int
@@ -32,29 +33,34 @@ def begin(db: Connection, index: Indexer) -> Rebuilding:
         for name, statements in db.shapes.items():  # they are made anew, for what is there may be damaged
             for statement in statements:
                 db.execute(statement.format(transcript.BESIDE + name))
-        _save(db, index, 0)
+        _save(db, index, 0, Rebuilding(0, int(db.execute("SELECT count(*) FROM messages").fetchone()[0])))
     return progress(db) or Rebuilding(0, 0)
 
 
 def progress(db: Connection) -> Rebuilding | None:
     """How far the rebuild came that is going on, None where none is."""
-    if db.execute("SELECT 1 FROM meta WHERE key = ?", (transcript.REBUILDING,)).fetchone() is None:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (transcript.REBUILDING,)).fetchone()
+    if row is None:
         return None
-    return Rebuilding(transcript.built_beside(db), _newest(db))
+    state: dict[str, Any] = readable(row[0], {})
+    return Rebuilding(state.get("built", 0), state.get("of", 0))
 
 
 def step(db: Connection, index: Indexer) -> Rebuilding | None:
     """Index some more messages; where none is left, put the new index in the old one's place. Returns how far it came, None at the end."""
-    if progress(db) is None:
+    so_far = progress(db)
+    if so_far is None:
         return None
     done = _state(db, index)
     if done is None:  # begun by another version, or for other secrets
-        begin(db, index)
-        done = 0
+        so_far, done = begin(db, index), 0
     more = transcript.index_some(db, done, MESSAGES, CHARACTERS, transcript.BESIDE)
     if more is not None:
-        _save(db, index, more)
-        return Rebuilding(more, _newest(db))
+        some = db.execute("SELECT count(*) FROM messages WHERE number > ? AND number <= ?", (done, more)).fetchone()[0]
+        built = so_far.done + int(some)
+        so_far = Rebuilding(built, max(built, so_far.total))
+        _save(db, index, more, so_far)
+        return so_far
     for name in db.shapes:
         db.execute(f"DROP TABLE {name}")
         db.execute(f"ALTER TABLE {transcript.BESIDE}{name} RENAME TO {name}")
@@ -78,12 +84,8 @@ def _state(db: Connection, index: Indexer) -> int | None:
     return transcript.built_beside(db) if current else None
 
 
-def _save(db: Connection, index: Indexer, done: int) -> None:
-    state = json.dumps({"version": index.version(db), "done": done})
+def _save(db: Connection, index: Indexer, done: int, so_far: Rebuilding) -> None:
+    state = json.dumps({"version": index.version(db), "done": done, "built": so_far.done, "of": so_far.total})
     db.execute(
         "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (transcript.REBUILDING, state)
     )
-
-
-def _newest(db: Connection) -> int:
-    return int(db.execute("SELECT coalesce(max(number), 0) FROM messages").fetchone()[0])

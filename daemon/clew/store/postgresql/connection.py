@@ -54,7 +54,13 @@ def _text(value: Any) -> Any:
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
-_CONVERTERS: dict[str, _Convert] = {"int8": int, "int4": int, "int2": int, "bool": bool, "text": _text}
+def _whole(value: Any) -> int:
+    if isinstance(value, float) and not value.is_integer():
+        raise ValueError(f"{value!r} is no whole number")
+    return int(value)
+
+
+_CONVERTERS: dict[str, _Convert] = {"int8": _whole, "int4": _whole, "int2": _whole, "bool": bool, "text": _text}
 """By a parameter's type: SQLite takes a truth for a number, a whole number for either kind, and a NUL in a text."""
 
 
