@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from tests import servers, synapse
 from tests.databases import databases
@@ -16,6 +16,8 @@ from tests.databases import databases
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, max_examples=2000)
 settings.load_profile("same")
+LESS = 3
+"""Of the examples of a property as many fewer are tried on PostgreSQL, after all of them on SQLite."""
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +42,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(autouse=True)
-def database(request: pytest.FixtureRequest) -> str:
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
     """What the stores of this test are in, see `tests.databases.BOTH`; CLEW_TEST_STORE says it for tests that do not."""
     kind: str = getattr(request, "param", os.environ.get("CLEW_TEST_STORE", "sqlite"))
     databases.begin(kind)
-    return kind
+    with pytest.MonkeyPatch.context() as patch:
+        if kind == "postgresql" and is_hypothesis_test(request.function):
+            its = request.function._hypothesis_internal_use_settings
+            fewer = settings(its, max_examples=max(1, its.max_examples // LESS))
+            patch.setattr(request.function, "_hypothesis_internal_use_settings", fewer)
+        yield kind
 
 
 @pytest.fixture

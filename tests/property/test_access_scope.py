@@ -13,8 +13,10 @@ from clew.errors import NotFound, UsageError
 from clew.store import AccessEffect, LinkCode, links
 from clew.store.records.people import AccessKind
 from clew.store.sql import SqlStore
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, PEOPLE, accept, find, holding, inbound, opened, turn
 
+pytestmark = BOTH
 CONFIGURED = ("ada",)
 ACCOUNTS = (*CONFIGURED, "carol", "dora")
 NEEDLE = "needle"

@@ -18,8 +18,10 @@ from clew.store.notes import Where
 from clew.store.sql import SqlStore
 from clew.tools import ToolContext
 from clew.tools.documents import Search, tools
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, opened, turn
 
+pytestmark = BOTH
 PEOPLE = ("ada", "bob")
 DIRECT = {"ada": "ada", "ada/garden": "ada", "bob": "bob"}
 """Direct chats, and whose they are."""

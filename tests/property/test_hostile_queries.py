@@ -19,9 +19,11 @@ from clew.context.recall import appendix, excerpts
 from clew.context.repeats import without_repeats
 from clew.recall import DEPTH
 from clew.store import Scope, search
-from clew.store.sqlite.connection import SqliteConnection
+from clew.store.connection import Connection
+from tests.databases import BOTH, databases
 from tests.unit.store_rows import opened, turn
 
+pytestmark = BOTH
 EXAMPLES = int(os.environ.get("CLEW_FUZZ_EXAMPLES", "1000"))
 CORPUS = [json.loads(line) for line in (Path(__file__).parents[1] / "corpus" / "hostile.txt").read_text("utf-8").splitlines()]
 SAID = [
@@ -50,20 +52,17 @@ QUESTIONS = st.one_of(
 )
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteConnection]:
-    folder = tmp_path_factory.mktemp("asked")
-
+@pytest.fixture
+def store(database: str, tmp_path: Path) -> Iterator[Connection]:
     async def fill() -> None:
-        async with opened(folder) as filled:
+        async with opened(tmp_path) as filled:
             for number, text in enumerate(SAID):
                 await turn(filled, f"{number}", text, "noted", "ada")
                 await turn(filled, f"g{number}", text, "noted", "team", sender="bob", direct=False)
 
     asyncio.run(fill())
-    db = SqliteConnection(folder / "clew.db")
-    yield db
-    db.close()
+    with databases.connected(tmp_path) as db:
+        yield db
 
 
 DAYS = st.sampled_from([date(2026, 3, 18), date.min, date.max])
@@ -71,12 +70,12 @@ DAYS = st.sampled_from([date(2026, 3, 18), date.min, date.max])
 
 @settings(
     max_examples=EXAMPLES,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
 @given(QUESTIONS, st.lists(QUESTIONS, max_size=1), st.booleans(), DAYS, st.integers(0, 2))
 def test_any_question_is_answered(
-    store: SqliteConnection, text: str, previous: list[str], sought: bool, today: date, whose: int
+    store: Connection, text: str, previous: list[str], sought: bool, today: date, whose: int
 ) -> None:  # P35, BO-034
     scope = (Scope(None), search.scope_of_chat(store, "desk:team"), search.scope_of_person(store, "ada"))[whose]
     found = search.search(store, scope, lambda words, total: query(text, previous, ["Ada"], words, total, today, sought=sought), DEPTH)

@@ -18,8 +18,10 @@ from clew.store.notes import By, DropAll, DropEntity, DropPreference, Edit, PutF
 from clew.store.sql import SqlStore
 from clew.tools import ToolContext
 from clew.tools.notes import CreateEntities, NoteTools, OpenNodes, SearchNodes
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, opened, turn
 
+pytestmark = BOTH
 PEOPLE = ("ada", "bob")
 DIRECT = {"ada": "ada", "ada/garden": "ada", "bob": "bob"}
 """Direct chats, and whose they are."""

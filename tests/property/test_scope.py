@@ -1,7 +1,6 @@
 """Nothing that was written in one chat is seen from another that may not see it, on any path that leads to a text."""
 
 import asyncio
-import sqlite3
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,11 +19,14 @@ from clew.messages import Text
 from clew.metrics import Metrics
 from clew.recall import IndexRecall, SessionView
 from clew.store import Effect, NewMessage, Outcome, PromptState, Scope, Step
+from clew.store.connection import Connection
 from clew.store.sql import SqlStore
 from clew.tools import Tool, ToolContext, ToolError
 from clew.tools.sessions import tools
+from tests.databases import BOTH
 from tests.unit.store_rows import LEASE, NOW, accept, find, holding, inbound, opened
 
+pytestmark = BOTH
 PEOPLE = ("ada", "bob", "eve")
 GROUPS = ("team", "club")
 NEEDLE = "needle"
@@ -137,38 +139,39 @@ class Model:
         return any(start <= line.at <= end for start, end in self.spans.get((person, line.chat), ()))
 
 
-async def play(store: SqlStore, folder: Path, happened: Sequence[Event]) -> Model:
+def done(db: Connection, statement: str, *values: object) -> None:
+    db.execute(statement, values)
+
+
+async def play(store: SqlStore, happened: Sequence[Event]) -> Model:
     """Let `happened` happen in the store and in the model."""
     model = Model()
-    database = sqlite3.connect(folder / "clew.db", isolation_level=None)
-    try:
-        for number, event in enumerate(happened):
-            now = NOW + 10.0 * number
-            match event:
-                case Say(person, chat):
-                    await say(store, model, person, chat, now, number)
-                case Leave(person, group):
-                    database.execute(
-                        "UPDATE chat_members SET left_at = ? WHERE person = ? AND left_at IS NULL AND chat ="
-                        " (SELECT id FROM chats WHERE address = ?)",
-                        (now, person, f"desk:{group}"),
-                    )
-                    model.leaves(person, group, now)
-                case Retract(nth) if model.lines:
-                    line = model.lines[nth % len(model.lines)]
-                    line.retracted = True
-                    database.execute("INSERT OR IGNORE INTO retractions (message, reason, at) VALUES (?, 'deleted', ?)", (line.id, now))
-                case Hush(chat, on) if session := await store.current_session(f"desk:{chat}"):
-                    await store.take_effect(session, Effect("private" if on else "open", ()), now)
-                    (model.hushed.add if on else model.hushed.discard)(session)
-                case Fresh(chat, person):
-                    direct = chat not in GROUPS
-                    model.chats.add(chat)
-                    await store.open_chat(inbound("", chat=chat, sender=person, direct=direct), person, now)
-                    if not direct:
-                        model.joins(person, chat, now)
-    finally:
-        database.close()
+    for number, event in enumerate(happened):
+        now = NOW + 10.0 * number
+        match event:
+            case Say(person, chat):
+                await say(store, model, person, chat, now, number)
+            case Leave(person, group):
+                left = (
+                    "UPDATE chat_members SET left_at = ? WHERE person = ? AND left_at IS NULL AND chat ="
+                    " (SELECT id FROM chats WHERE address = ?)"
+                )
+                await store._db.write(done, left, now, person, f"desk:{group}")
+                model.leaves(person, group, now)
+            case Retract(nth) if model.lines:
+                line = model.lines[nth % len(model.lines)]
+                line.retracted = True
+                gone = "INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', ?) ON CONFLICT DO NOTHING"
+                await store._db.write(done, gone, line.id, now)
+            case Hush(chat, on) if session := await store.current_session(f"desk:{chat}"):
+                await store.take_effect(session, Effect("private" if on else "open", ()), now)
+                (model.hushed.add if on else model.hushed.discard)(session)
+            case Fresh(chat, person):
+                direct = chat not in GROUPS
+                model.chats.add(chat)
+                await store.open_chat(inbound("", chat=chat, sender=person, direct=direct), person, now)
+                if not direct:
+                    model.joins(person, chat, now)
     return model
 
 
@@ -279,9 +282,8 @@ async def outside_of_a_session(store: SqlStore, model: Model, name: str) -> None
 def test_no_path_leads_to_a_text_that_may_not_be_seen(happened: list[Event]) -> None:  # P33, P36, P37, BO-031
     async def run() -> None:
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            async with opened(folder) as store:
-                model = await play(store, folder, happened)
+            async with opened(Path(name)) as store:
+                model = await play(store, happened)
                 for chat in (*PEOPLE, *GROUPS, "nobody"):
                     await looks_from(store, model, chat)
                     await outside_of_a_session(store, model, chat)

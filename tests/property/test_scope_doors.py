@@ -9,7 +9,6 @@ import contextlib
 import io
 import json
 import re
-import sqlite3
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,11 +23,13 @@ from hypothesis import strategies as st
 from clew.cli import main
 from clew.config import Job
 from clew.web.server import serve
+from tests.databases import BOTH, databases
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import START, Clock, World, calling, engine, words_of
 from tests.property.test_scope import GROUPS, NEEDLE, PEOPLE, Fresh, Leave, Line, Model, Say
 
+pytestmark = BOTH
 CHATS = (*PEOPLE, *GROUPS)
 WORD = re.compile(r"(?:tok|note)[0-9]+x")
 STEP = 60.0
@@ -131,12 +132,10 @@ class Play:
 
     def leave(self, person: str, group: str) -> None:
         self.clock.at += STEP
-        database = sqlite3.connect(self.world.folder / "clew.db", isolation_level=None)
-        database.execute(
-            "UPDATE chat_members SET left_at = ? WHERE person = ? AND left_at IS NULL AND chat = (SELECT id FROM chats WHERE address = ?)",
-            (self.clock.at, person, f"desk:{group}"),
+        left = (
+            "UPDATE chat_members SET left_at = ? WHERE person = ? AND left_at IS NULL AND chat = (SELECT id FROM chats WHERE address = ?)"
         )
-        database.close()
+        databases.beside(self.world.folder, lambda db: db.execute(left, (self.clock.at, person, f"desk:{group}")))
         self.model.leaves(person, group, self.clock.at)
 
 

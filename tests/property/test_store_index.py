@@ -1,7 +1,6 @@
 """Whatever is written, deleted and asked, the index holds exactly the transcript."""
 
 import asyncio
-import sqlite3
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +12,10 @@ from hypothesis import strategies as st
 from clew.context.text import SPOKEN_BY, clean, index_text, tokens
 from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, blocks_from_json, blocks_to_json, searchable
 from clew.store import NewMessage, Outcome, Step
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, accept, claim, found, inbound, opened
+
+pytestmark = BOTH
 
 words = st.text(max_size=60).map(clean)
 blocks = st.lists(
@@ -31,13 +33,6 @@ turns = st.lists(st.tuples(st.sampled_from(("ada", "bob")), words.filter(str.str
 @given(blocks)
 def test_blocks_come_back_as_they_were_stored(some: tuple[Block, ...]) -> None:  # P1, P4
     assert blocks_from_json(blocks_to_json(some)) == some
-
-
-def frequencies(path: Path) -> Counter[str]:
-    database = sqlite3.connect(path)
-    counted = Counter(dict(database.execute("SELECT term, messages FROM document_frequency")))
-    database.close()
-    return counted
 
 
 def expected(messages: Iterable[Message]) -> Counter[str]:
@@ -68,7 +63,7 @@ def test_the_index_equals_the_transcript_whatever_happens(
                 assert await store.export_session(first.id) == exported
             assert await store.check() == []
             kept = [m for row in await store.sessions() for m in await store.transcript(row.id)]
-            assert frequencies(folder / "clew.db") == expected(kept)
+            assert Counter(await store._db.read(lambda db: db.words("messages").counts())) == expected(kept)
             known = {message.id for message in kept}
             for question in asked:
                 assert await found(store, question) <= known

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from clew.store import Claim, LeaseLost, Outcome, Settlement
 from clew.store.sql import SqlStore
 from clew.transport import Delivery
+from tests.databases import BOTH
 from tests.unit.store_rows import LEASE, NOW, Clock, accept, inbound, reply, side_by_side
 
+pytestmark = BOTH
 LIVES = 10.0
 DAEMONS = (0, 1)
 SKEW = (-40_000.0, 90_000.0)

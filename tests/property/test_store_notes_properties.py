@@ -22,8 +22,10 @@ from clew.store.notes import (
     PutRelation,
     Where,
 )
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, opened
 
+pytestmark = BOTH
 ADA = Where(person="ada")
 HAND = By(hand=True)
 

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from clew.store.sql import SqlStore
 from clew.transport import Inbound
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, accept, inbound, opened
 
+pytestmark = BOTH
 MESSAGE = inbound("m", "as written")
 EDITS = [
     inbound(f"m/e{number}", f"edit {number}", kind="edit", edits=MESSAGE.external_id, sent_at=NOW + number, direct=True)

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from clew.store import Outcome, Settlement
 from clew.transport import Delivery
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, accept, claim, inbound, opened, reply
 
+pytestmark = BOTH
 CHATS = ("ada", "bob", "eve")
 events = st.lists(
     st.one_of(
