@@ -1,7 +1,7 @@
 """The composition root: what a clew process is made of, how it starts and how it stops."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Protocol
@@ -41,6 +41,7 @@ from clew.contents import Contents
 from clew.context.redact import redact
 from clew.dispatcher import Dispatcher, Work
 from clew.documents.reading import Reader
+from clew.duties import UPKEEP, Duties
 from clew.erasing import Erasing
 from clew.errors import ClewError, UsageError
 from clew.fetching import Fetcher
@@ -68,7 +69,7 @@ from clew.stopping import Stop
 from clew.store import AccessEffect, Changed
 from clew.store.opening import open_store
 from clew.store.sql import SqlStore
-from clew.supervise import Tasks, cancelled, patiently, unless_lasting
+from clew.supervise import Run, Tasks, cancelled, patiently, unless_lasting
 from clew.threads import Threads
 from clew.tool_calls import ToolCalls
 from clew.tools import skills
@@ -81,8 +82,6 @@ log = structlog.get_logger()
 
 FIXED = ("data_dir", "store", "http", "log", "embeddings")
 """Keys of the config that take effect at a start only."""
-TRANSPORT, UPKEEP, CHORES = "transport:", "upkeep", "chores"
-"""Names that one daemon at a time holds: a transport that is not `spread`, and what is done in the background."""
 LOOK = 5.0
 """Seconds between looks for what other daemons told and was not heard."""
 GRACE = 20.0
@@ -121,13 +120,28 @@ class Service:
         self._reader = Reader()
         self.servers = Servers(self._retool)
         self._started = self.time.steady()
-        self._remote = False
-        self._chores: list[asyncio.Task[None]] = []
         self.membership = Membership(
-            store, time, self._wanted, lambda: self.connections.idempotent(), self._hold, self._release, self._abandon
+            store,
+            time,
+            lambda: self.duties.wanted(),
+            lambda: self.connections.idempotent(),
+            lambda name: self.duties.begin(name),
+            lambda name: self.duties.end(name),
+            self._abandon,
         )
         self._stops: dict[str, Stop] = {}
         self.connections = Connections(store, time, self.metrics, self.membership)
+        self.duties = Duties(
+            store.shared,
+            self.connections,
+            self.membership,
+            self.tasks,
+            self.host,
+            self._report,
+            lambda: self.scheduler.start(),
+            self._end_schedule,
+            self._chores,
+        )
         self.transports = self.connections.running
         self.plan = self.connections.plan
         adapters = self.connections.here
@@ -140,7 +154,7 @@ class Service:
         for name, section in sections(config).items():
             self.connections.add(name, build_transport(section))
         self._compose(config, lineup, self._scheduler(config))
-        self.attaching = Attaching(store, adapters, self._means, self.time, self.bills, self._files_elsewhere)
+        self.attaching = Attaching(store, adapters, self._means, self.time, self.bills, self.duties.files_elsewhere)
         self.dispatcher = Dispatcher(store, self._work(), self.plan, self.hints.show, self.time, self.membership, self._stops)
 
     def _scheduler(self, config: Config) -> Scheduler:
@@ -279,7 +293,7 @@ class Service:
             stack.push_async_callback(service.servers.close)
             await service.servers.use(config.mcp_servers)
             service.listening = await stack.enter_async_context(serve(service)) if serve else None
-            service._remote = remote
+            service.duties.remote = remote
             async with service._tasks():
                 yield service
 
@@ -299,10 +313,10 @@ class Service:
 
     @asynccontextmanager
     async def _tasks(self) -> AsyncIterator[None]:
-        remote = self._remote
+        remote = self.duties.remote
         for name, running in self.transports.items():
             if running.transport.capabilities.spread and (remote or name in LOCAL):
-                self._start(name)
+                self.duties.run_transport(name)
         due = Due(lambda: self.compactor, lambda: self.watch, lambda: self.config.sessions, lambda: ZoneInfo(self.zone)) if remote else None
         self.upkeep = Upkeep(self.store, due, self.time, self.metrics, lambda: self.membership.holds(UPKEEP))
         loops = {"hints": self.hints.run, "outage": self.outage.run, "upkeep": self.upkeep.run}
@@ -312,52 +326,29 @@ class Service:
         background = [self.tasks.start(name, run) for name, run in loops.items()]
         dispatcher = self.tasks.start("dispatcher", self.dispatcher.run)
         await self.membership.look()
-        self._attend()
+        self.duties.attend()
         member = [self.tasks.start("membership", self.membership.run)] if self.store.shared else []
         try:
             yield
         finally:
             self.scheduler.stop()
             await cancelled([dispatcher])
-            self._remote = False
+            self.duties.remote = False
             await self.dispatcher.drain(GRACE)
             await self.connections.close()
-            await cancelled([*member, *background, *self._chores])
+            await cancelled([*member, *background])
+            await self.duties.end_chores()
             await self.membership.leave()
 
     # What several daemons on one database do for each other --------------------------------------------------------
 
-    def _wanted(self) -> list[str]:
-        """What one daemon does at a time. A process that soon ends leaves it to the others, where there can be any, but for what it may be
-        asked to do at once: there need not be any."""
-        if not self._remote:
-            return [CHORES] if self.store.shared else [UPKEEP, CHORES]
-        return [*(f"{TRANSPORT}{name}" for name in self.connections.owned()), UPKEEP, CHORES]
+    def _chores(self) -> Mapping[str, Run]:
+        meaning = {"meaning": partial(self.meaning.run, self.progress)} if self.meaning else {}
+        return {"reindexing": self.reindexing.run, "erasing": self.erasing.run, **meaning}
 
-    async def _hold(self, name: str) -> None:
-        if name.startswith(TRANSPORT):
-            await self.connections.unattend(name.removeprefix(TRANSPORT))
-            self._start(name.removeprefix(TRANSPORT))
-        elif name == CHORES:
-            self._begin_chores()
-        elif self._remote:
-            await self.scheduler.start()
-
-    def _begin_chores(self) -> None:
-        runs = {"reindexing": self.reindexing.run, "erasing": self.erasing.run}
-        runs |= {"meaning": partial(self.meaning.run, self.progress)} if self.meaning else {}
-        self._chores = [self.tasks.start(chore, run) for chore, run in runs.items()]
-
-    async def _release(self, name: str) -> None:
-        if name.startswith(TRANSPORT):
-            await self.connections.drop(name.removeprefix(TRANSPORT))
-            self._attend()
-        elif name == CHORES:
-            await cancelled(self._chores)
-            self._chores = []
-        else:
-            self.scheduler.stop()
-            self.scheduler = self._scheduler(self.config)
+    def _end_schedule(self) -> None:
+        self.scheduler.stop()
+        self.scheduler = self._scheduler(self.config)
 
     async def _abandon(self) -> None:
         """Others may go on with all that this process claimed."""
@@ -371,23 +362,6 @@ class Service:
         while True:
             await asyncio.sleep(LOOK)
             self.store.look()
-
-    def _files_elsewhere(self) -> frozenset[str]:
-        """Transports whose files another daemon fetches and reads: its own, and all others' where it has the upkeep."""
-        elsewhere = self.connections.elsewhere()
-        return elsewhere if self.membership.holds(UPKEEP) else elsewhere | (self.transports.keys() - set(self.connections.owned()))
-
-    def _start(self, name: str) -> None:
-        """Let a transport receive and send."""
-        self.connections.start(
-            name, lambda: self.transports[name].transport.run(self.host(name)), self.tasks, lambda reason: self._report(name, False, reason)
-        )
-
-    def _attend(self) -> None:
-        """Take what platforms call in with whose transports other daemons run."""
-        if self.store.shared and self._remote:
-            for name in self.transports:
-                self.connections.attend(name, self.host(name), self.tasks)
 
     async def reread(self) -> None:
         """Take over the config as its file is now. Raises UsageError where none is known, ClewError where it cannot be; then nothing has
@@ -425,7 +399,7 @@ class Service:
             undo.pop_all()
         await self.dispatcher.heed_stops()  # of whoever is taken out of the config
         self.scheduler.stop()
-        ours = [name for name in changed if self.membership.holds(f"{TRANSPORT}{name}")]
+        ours = [name for name in changed if self.duties.runs_here(name)]
         for name in [name for name in before if before[name] != after.get(name)]:
             await self.connections.remove(name)
         for name, transport in changed.items():
@@ -434,16 +408,16 @@ class Service:
         self.dispatcher.use(self._work())
         for name in changed:
             if name in ours or self.transports[name].transport.capabilities.spread:
-                self._start(name)
+                self.duties.run_transport(name)
         if self.membership.holds(UPKEEP):
             await patiently(self.scheduler.start)
         with unless_lasting():
-            await self.membership.keep(self._wanted())
+            await self.membership.keep(self.duties.wanted())
         if self.store.shared:
             self.store.freed.tell()
         else:
             await self.membership.look()
-        self._attend()
+        self.duties.attend()
         await self.servers.use(config.mcp_servers)
         log.info("config.reloaded", transports=list(changed))
 

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from clew.connections import ATTENDED
-from clew.service import TRANSPORT
+from clew.duties import TRANSPORT
 from clew.store.changes import Neighbours
 from clew.transport import Address
 from clew_transports.slack.place import Place

@@ -12,9 +12,10 @@ import pytest
 from clew.bus import Replied
 from clew.clock import Time
 from clew.config import Job
+from clew.duties import CHORES, UPKEEP
 from clew.membership import LEASE
 from clew.plugins import Plugin, registry
-from clew.service import CHORES, UPKEEP, Service
+from clew.service import Service
 from clew.store import Reply
 from clew.store.changes import Neighbours
 from clew.store.sql import SqlStore
