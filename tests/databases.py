@@ -43,6 +43,15 @@ def program(name: str) -> str | None:
     return shutil.which(name) or max(glob.glob(f"/usr/lib/postgresql/*/bin/{name}"), default=None)
 
 
+def kill_server(folder: Path) -> None:
+    """Kill the processes of the server with this folder."""
+    postmaster = int((folder / "data" / "postmaster.pid").read_text().split()[0])
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    for process in [postmaster, *map(int, children)]:  # the first would see to the others that end
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
 class Postgres(Server):
     """A server with a cluster of its own, open to whoever is on this machine; databases are made for tests by name."""
 
@@ -84,16 +93,12 @@ class Postgres(Server):
 
     def kill(self) -> None:
         """End it and all its processes at once, as a power cut does, but for what the system has not written to the disk yet."""
-        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
-        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
-        for process in [postmaster, *map(int, children)]:  # the first would see to the others that end
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
-        assert self._process is not None
-        self._process.wait(STOP_DEADLINE_S)
+        kill_server(self.folder)
 
     def start_again(self) -> None:
         """Start it once the last process of the one that was killed has noticed."""
+        assert self._process is not None
+        self._process.wait(STOP_DEADLINE_S)
         deadline = time.monotonic() + STOP_DEADLINE_S
         while True:
             try:
@@ -172,6 +177,11 @@ class Databases:
             if folder.exists():
                 self._there.add(folder)
         return self._of[folder]
+
+    def copied(self, source: Path, folder: Path) -> None:
+        """Let a data directory that is a copy of another one have what that one's store has, which nobody is in."""
+        if self.kind == "postgresql":
+            self._of[folder] = self.server.create(self._of[source].rpartition("/")[2])
 
     def untouched(self) -> str:
         """What `store` says of a database in which clew never was."""

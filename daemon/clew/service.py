@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -325,9 +325,8 @@ class Service:
             loops |= {"wakes": self._hear, "looks": self._look, "stops": self.dispatcher.heed}
         background = [self.tasks.start(name, run) for name, run in loops.items()]
         dispatcher = self.tasks.start("dispatcher", self.dispatcher.run)
-        await self.membership.look()
+        member = await self._member()
         self.duties.attend()
-        member = [self.tasks.start("membership", self.membership.run)] if self.store.shared else []
         try:
             yield
         finally:
@@ -339,6 +338,15 @@ class Service:
             await cancelled([*member, *background])
             await self.duties.end_chores()
             await self.membership.leave()
+
+    async def _member(self) -> list[asyncio.Task[None]]:
+        """Hold what is to be had. Gives the task that goes on with it."""
+        if not self.store.shared:
+            await self.membership.look()
+            return []
+        with suppress(TimeoutError), unless_lasting():  # the task looks again
+            await self.membership.look()
+        return [self.tasks.start("membership", self.membership.run)]
 
     # What several daemons on one database do for each other --------------------------------------------------------
 

@@ -14,10 +14,14 @@ from clew.config import Config, load
 from clew.plugins import registry
 from tests.acceptance import stamp
 from tests.acceptance.harness import DEADLINE_S
+from tests.acceptance.server_points import KILLED
+from tests.databases import Postgres, databases
 from tests.integration.webhook_harness import until
 
 TRIES = 3
 """Runs in which a point may fail to come before it is given up."""
+LOOK_S = 0.05
+"""Seconds between two looks at whether a daemon has come to its end."""
 VARYING = ("written ", "committed ")
 """What the number of may differ from run to run: what is looked for in the background may find something or not."""
 
@@ -52,27 +56,64 @@ class Daemons:
         than `at` says, and then it has come to `end` and ends well.
         """
         points = folder / "points"
-        points.write_text("")
-        (folder / "stamps").touch()
-        environment = {stamp.FILE: str(folder / "stamps")}
-        job = {"config": str(config), "at": at, "points": str(points), "log": str(folder / "log"), "environment": environment}
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(job).encode() + b"\n")
-        number = await self._number()
-        ended = asyncio.ensure_future(self._number())
+        number, ended = await self._begun(folder, config, at)
         await until(lambda: ended.done() or end in points.read_text())
         with contextlib.suppress(ProcessLookupError):
             if not ended.done():
                 os.kill(number, signal.SIGTERM)
         status, passed = await ended, points.read_text().splitlines()
-        where = f"to be killed at {at or 'nothing'}, passed {passed}\n{(folder / 'log').read_text()}"
+        where = self._told(folder, at)
         if at in passed:
             assert (status, passed[-1]) == (-signal.SIGKILL, at), where
+            if databases.kind == "postgresql":  # who comes next has not to wait until its lease is over
+                databases.altered(folder / "data", "UPDATE leases SET until = 0")
         else:
             assert status == 0, where
             assert any(end in point for point in passed), where
             assert not at or at.startswith(VARYING), where
         return passed
+
+    async def run_over(self, folder: Path, config: Path, at: str, server: Postgres, store: str, ended: Callable[[], bool]) -> list[str]:
+        """Run one whose database server is killed at point `at` (empty: not at all) and started again, until `ended`, then stop it.
+
+        store: address of the database. Returns the points that were passed.
+        """
+        points = folder / "points"
+        number, over = await self._begun(folder, config, at, str(server.folder), store)
+
+        def killed() -> bool:
+            return KILLED in points.read_text()
+
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                await until(lambda: over.done() or killed() or ended())
+                if killed():
+                    await asyncio.to_thread(server.start_again)
+                while not (over.done() or ended()):
+                    await asyncio.sleep(LOOK_S)
+        except TimeoutError:
+            raise AssertionError(self._told(folder, at)) from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGTERM)
+        assert await over == 0, self._told(folder, at)
+        if killed() and not ended():
+            await asyncio.to_thread(server.start_again)
+        return points.read_text().splitlines()
+
+    async def _begun(self, folder: Path, config: Path, at: str, server: str = "", store: str = "") -> tuple[int, asyncio.Future[int]]:
+        """Start a daemon. Returns its process id, and what will be its status."""
+        points = folder / "points"
+        points.write_text("")
+        (folder / "stamps").touch()
+        paths = {"config": str(config), "points": str(points), "log": str(folder / "log")}
+        job = {**paths, "at": at, "environment": {stamp.FILE: str(folder / "stamps")}, "server": server, "store": store}
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(job).encode() + b"\n")
+        return await self._number(), asyncio.ensure_future(self._number())
+
+    def _told(self, folder: Path, at: str) -> str:
+        return f"to be killed at {at or 'nothing'}, passed {(folder / 'points').read_text().splitlines()}\n{(folder / 'log').read_text()}"
 
     async def _number(self) -> int:
         assert self._process.stdout is not None

@@ -4,16 +4,17 @@ import asyncio
 import contextlib
 import json
 import shutil
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.acceptance.harness import DEADLINE_S, Correspondent
 from tests.acceptance.kills import Daemons, after, at_each, read
+from tests.databases import BOTH, databases
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Reply
@@ -35,6 +36,7 @@ COMMANDS = (
     "/memory clear tone",
     "/memory undo",
 )
+ON_POSTGRESQL = ("/compact",)
 END = "committed settle"
 AT_LEAST = 12
 """Points of each command at which a daemon is killed."""
@@ -71,6 +73,7 @@ class House:
         model = {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "sk-ant-emulated", "base_url": self.model.url}
         values = {
             "data_dir": str(folder / "data"),
+            "store": databases.store(folder / "data"),
             "http": {"port": free_port()},
             "log": {"level": "info", "format": "json"},
             "providers": {"claude": model},
@@ -97,6 +100,7 @@ class House:
         folder, identifier = self.folder / f"run{self.runs}", f"command{self.runs}"
         folder.mkdir()
         shutil.copytree(self.folder / "begun" / "data", folder / "data")
+        databases.copied(self.folder / "begun" / "data", folder / "data")
         path = self.config(folder)
         await self.ada.send(identifier, command)
         passed = await self.daemons.run(folder, path, at, END)
@@ -113,19 +117,16 @@ class House:
         return self.state(folder, identifier), after("written accept 1", passed)  # what is in front is any start
 
     def state(self, folder: Path, identifier: str) -> State:
-        with contextlib.closing(sqlite3.connect(folder / "data" / "clew.db")) as db:
-            return State(
-                compactions=tuple(undone is not None for (undone,) in db.execute("SELECT undone_at FROM compactions ORDER BY rowid")),
-                pins=tuple(each for (each,) in db.execute("SELECT message FROM pins ORDER BY message")),
-                taken_back=tuple(each for (each,) in db.execute("SELECT message FROM retractions ORDER BY message")),
-                notes=tuple(
-                    each
-                    for (each,) in db.execute(
-                        "SELECT key || value FROM preferences UNION ALL SELECT 'change' || id FROM note_changes ORDER BY 1"
-                    )
-                ),
-                answers=tuple({reply["id"]: reply["text"] for reply in self.ada.to(identifier)}.values()),
-            )
+        def each(sql: str) -> tuple[Any, ...]:
+            return tuple(value for (value,) in databases.rows(folder / "data", sql))
+
+        return State(
+            compactions=tuple(undone is not None for undone in each("SELECT undone_at FROM compactions ORDER BY rowid")),
+            pins=each("SELECT message FROM pins ORDER BY message"),
+            taken_back=each("SELECT message FROM retractions ORDER BY message"),
+            notes=each("SELECT key || value FROM preferences UNION ALL SELECT 'change' || id FROM note_changes ORDER BY 1"),
+            answers=tuple({reply["id"]: reply["text"] for reply in self.ada.to(identifier)}.values()),
+        )
 
 
 @contextlib.asynccontextmanager
@@ -149,11 +150,12 @@ async def equal(home: House, command: str, expected: State, at: str) -> Sequence
     return passed
 
 
-async def test_a_command_killed_at_any_point_takes_effect_once(tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43 P48
+@BOTH
+async def test_a_command_killed_at_any_point_takes_effect_once(database: str, tmp_path: Path, mosquitto: Mosquitto) -> None:  # P43 P48
     async with house(tmp_path, mosquitto) as home:
         await home.begin()
         begun = home.state(tmp_path / "begun", "")
-        for command in COMMANDS:
+        for command in COMMANDS if database == "sqlite" else ON_POSTGRESQL:
             expected, points = await home.killed_at(command)
             print(command, expected.answers, points)
             assert sum(changed(begun, expected)) == (3 if command == "/forget" else 1), command

@@ -3,9 +3,7 @@
 The points are found by a run that is not killed. After a restart without faults the note is stored, transcribed, answered and told once.
 """
 
-import contextlib
 import json
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -17,6 +15,7 @@ from clew.messages import File, Text, blocks_from_json
 from tests.acceptance import stamp
 from tests.acceptance.clients import TelegramClient, online
 from tests.acceptance.kills import Daemons, after, at_each, read
+from tests.databases import databases
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.telegram import TOKEN, TelegramEmulator, person
@@ -50,6 +49,7 @@ class House:
         folder.mkdir()
         values = {
             "data_dir": str(folder / "data"),
+            "store": databases.store(folder / "data"),
             "http": {"port": free_port()},
             "log": {"level": "info", "format": "json"},
             "providers": {
@@ -87,10 +87,10 @@ class House:
 
     def _check(self, folder: Path, client: TelegramClient, at: str, passed: list[str]) -> None:
         where = f"killed at {at or 'nothing'}"
-        with contextlib.closing(sqlite3.connect(folder / "data" / "clew.db")) as db:
-            rows = [(role, blocks_from_json(blocks)) for role, blocks in db.execute("SELECT role, blocks FROM messages ORDER BY seq")]
-            states = db.execute("SELECT state, attempts FROM attachments").fetchall()
-            turns = db.execute("SELECT kind, state FROM turns").fetchall()
+        stored = databases.rows(folder / "data", "SELECT role, blocks FROM messages ORDER BY seq")
+        rows = [(role, blocks_from_json(blocks)) for role, blocks in stored]
+        states = databases.rows(folder / "data", "SELECT state, attempts FROM attachments")
+        turns = databases.rows(folder / "data", "SELECT kind, state FROM turns")
         (asked, said), (answered, _) = rows
         assert (asked, answered, turns) == ("user", "assistant", [("message", "done")]), where
         assert [block.text for block in said if isinstance(block, Text) and block.text] == [SAID], where

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import sqlite3
 import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import pytest
 
 from tests.acceptance.harness import DEADLINE_S, Correspondent
 from tests.acceptance.kills import Daemons, after, at_each, read
+from tests.databases import databases
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Reply
@@ -24,6 +24,7 @@ from tests.servers import Mosquitto, free_port
 pytestmark = [pytest.mark.e2e, pytest.mark.mosquitto, pytest.mark.asyncio, pytest.mark.timeout(600)]
 
 END = "committed settle"
+KINDS = [*(("sqlite", kind) for kind in ("chat", "isolated", "named", "command")), ("postgresql", "chat")]
 AT_LEAST = 13
 """Points of each kind of job at which a daemon is killed."""
 
@@ -58,6 +59,7 @@ class House:
         due = (datetime.now(UTC) - timedelta(seconds=1)).isoformat()
         values = {
             "data_dir": str(folder / "data"),
+            "store": databases.store(folder / "data"),
             "http": {"port": free_port()},
             "log": {"level": "info", "format": "json"},
             "providers": {"claude": model},
@@ -97,12 +99,10 @@ class House:
         return {reply["id"]: reply["text"] for reply in self.ada.replies if name in reply["text"]}
 
     def state(self, folder: Path, name: str) -> State:
-        with contextlib.closing(sqlite3.connect(folder / "data" / "clew.db")) as db:
-            runs = db.execute("SELECT job_runs.outcome, outbox.state FROM job_runs LEFT JOIN outbox ON outbox.id = delivery").fetchall()
-            chat = db.execute(
-                "SELECT blocks FROM messages WHERE session = (SELECT session FROM chats WHERE address = ?) ORDER BY seq",
-                (f"mqtt:ada/{name}",),
-            ).fetchall()
+        data = folder / "data"
+        runs = databases.rows(data, "SELECT job_runs.outcome, outbox.state FROM job_runs LEFT JOIN outbox ON outbox.id = delivery")
+        in_chat = "SELECT blocks FROM messages WHERE session = (SELECT session FROM chats WHERE address = ?) ORDER BY seq"
+        chat = databases.rows(data, in_chat, f"mqtt:ada/{name}")
         words = [" ".join(block["text"] for block in json.loads(blocks)).replace(name, "NAME") for (blocks,) in chat]
         said = tuple(text.replace(name, "NAME") for text in self.arrived(name).values())
         return State(tuple(runs), tuple(words[1:]), said, len((folder / "effects").read_text()))
@@ -118,7 +118,7 @@ async def house(folder: Path, broker: Mosquitto) -> AsyncIterator[House]:
         yield House(folder, broker, model, daemons, ada)
 
 
-@pytest.mark.parametrize("kind", ["chat", "isolated", "named", "command"])
+@pytest.mark.parametrize(("database", "kind"), KINDS, indirect=["database"])
 async def test_a_job_killed_at_any_point_runs_once(
     kind: str, tmp_path: Path, mosquitto: Mosquitto
 ) -> None:  # P43, P45, P48, BO-080, BO-081

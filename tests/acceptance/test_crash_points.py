@@ -8,8 +8,7 @@ import asyncio
 import contextlib
 import json
 import re
-import sqlite3
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -24,6 +23,7 @@ from tests.acceptance import stamp
 from tests.acceptance.clients import Client, MqttClient, TelegramClient, WebClient, WebhookClient, online
 from tests.acceptance.harness import DEADLINE_S
 from tests.acceptance.kills import Daemons, at_each, read
+from tests.databases import databases
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import last_is_tool_result
 from tests.emulators.server import JsonObject, Reply
@@ -35,9 +35,12 @@ from tests.servers import Mosquitto, free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.mosquitto, pytest.mark.asyncio, pytest.mark.timeout(300)]
 
+Rows = Callable[[str], list[Any]]
+THREAD = "FROM messages ORDER BY session, seq"
 NUMBERED = re.compile(r"toolu_\d+")
 END = {"mqtt": "committed settle", "webhook": "committed settle", "telegram": "committed settle", "web": "committed finish"}
 """The last point of a turn: the reply is noted as sent, or stored where that counts as sent."""
+KINDS = [*(("sqlite", kind) for kind in ("mqtt", "web", "webhook", "telegram")), ("postgresql", "mqtt"), ("postgresql", "webhook")]
 AT_LEAST = {"mqtt": 36, "webhook": 36, "telegram": 36, "web": 30}
 """Points of a start and a turn at which a daemon is killed."""
 AT_LEAST_AGAIN = 20
@@ -93,21 +96,20 @@ def expected(client: Client, *, interrupted: bool) -> State:
     )
 
 
-def found(folder: Path, client: Client) -> State:
-    with contextlib.closing(sqlite3.connect(folder / "data" / "clew.db")) as db:
-        rows = db.execute("SELECT role, blocks FROM messages ORDER BY session, seq").fetchall()
-        return State(
-            transcript=tuple((role, words(block)) for role, blocks in rows for block in json.loads(blocks)),
-            inbox=tuple(db.execute("SELECT client_id, state FROM inbox").fetchall()),
-            turns=tuple(db.execute("SELECT kind, state FROM turns").fetchall()),
-            calls=tuple(db.execute("SELECT name, state FROM tool_calls").fetchall()),
-            outbox=tuple(
-                # That a reply may have come twice is noted for a platform which drops no repeats.
-                (state, bare(text), 0 if isinstance(client, TelegramClient) else repeated)
-                for state, text, repeated in db.execute("SELECT state, text, repeated FROM outbox")
-            ),
-            received=tuple((each["in_reply_to"], bare(each["text"])) for each in client.replies.values()),
-        )
+def found(rows: Rows, client: Client) -> State:
+    """What the store has, by `rows`, and the client."""
+    return State(
+        transcript=tuple((role, words(each)) for role, blocks in rows(f"SELECT role, blocks {THREAD}") for each in json.loads(blocks)),
+        inbox=tuple(rows("SELECT client_id, state FROM inbox")),
+        turns=tuple(rows("SELECT kind, state FROM turns")),
+        calls=tuple(rows("SELECT name, state FROM tool_calls")),
+        outbox=tuple(
+            # That a reply may have come twice is noted for a platform which drops no repeats.
+            (state, bare(text), 0 if isinstance(client, TelegramClient) else repeated)
+            for state, text, repeated in rows("SELECT state, text, repeated FROM outbox")
+        ),
+        received=tuple((each["in_reply_to"], bare(each["text"])) for each in client.replies.values()),
+    )
 
 
 def words(block: JsonObject) -> str:
@@ -144,11 +146,12 @@ class House:
             return TelegramClient(name, self.telegram, lambda: None)
         return WebhookClient(name, self.http, [f"http://127.0.0.1:{port}"], self.receiver, lambda: None)
 
-    def config(self, folder: Path, name: str, port: int) -> Path:
+    def config(self, folder: Path, name: str, port: int, store: str = "") -> Path:
         folder.mkdir()
         model = {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "sk-ant-emulated", "base_url": self.emulator.url}
         values = {
             "data_dir": str(folder / "data"),
+            "store": store or databases.store(folder / "data"),
             "http": {"port": port},
             "log": {"level": "info", "format": "json"},
             "providers": {"claude": model},
@@ -204,7 +207,7 @@ class House:
     def _check(self, folder: Path, client: Client, at: str, passed: Sequence[str], *, twice: bool) -> None:
         where = f"killed at {at or 'nothing'}"
         interrupted = "committed record 1" in passed and "committed record 2" not in passed
-        assert found(folder, client) == expected(client, interrupted=interrupted), where
+        assert found(partial(databases.rows, folder / "data"), client) == expected(client, interrupted=interrupted), where
         effects = stamp.stamps(folder)
         assert len(effects) <= 1 if interrupted else len(effects) == 1, where
         assert client.differing == [], where
@@ -222,8 +225,14 @@ async def house(folder: Path, kind: str, broker: Mosquitto, monkeypatch: pytest.
         AnthropicEmulator(script=model) as emulator,
         Daemons.ready(environment) as daemons,
     ):
-        with plugged("clew.tools", "stamp", stamp.tool):
-            yield House(folder, kind, broker, receiver, telegram, http, emulator, model, daemons, monkeypatch)
+        yield House(folder, kind, broker, receiver, telegram, http, emulator, model, daemons, monkeypatch)
+
+
+@pytest.fixture
+def stamping() -> Iterator[None]:
+    """The tool that daemons have of an installed package, for those in this process."""
+    with plugged("clew.tools", "stamp", stamp.tool):
+        yield
 
 
 async def subscribed(house: House) -> None:
@@ -233,7 +242,8 @@ async def subscribed(house: House) -> None:
         await until(lambda: clew.service.transports[house.kind].up)
 
 
-@pytest.mark.parametrize("kind", ["mqtt", "web", "webhook", "telegram"])
+@pytest.mark.usefixtures("stamping")
+@pytest.mark.parametrize(("database", "kind"), KINDS, indirect=["database"])
 async def test_killed_at_any_point_the_turn_ends_as_if_it_had_not_been(
     kind: str, tmp_path: Path, mosquitto: Mosquitto, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +255,7 @@ async def test_killed_at_any_point_the_turn_ends_as_if_it_had_not_been(
         await at_each(points, home.killed_at, AT_LEAST[kind])
 
 
+@pytest.mark.usefixtures("stamping")
 async def test_killed_again_at_any_point_of_the_restart_it_ends_so_too(
     tmp_path: Path, mosquitto: Mosquitto, monkeypatch: pytest.MonkeyPatch
 ) -> None:

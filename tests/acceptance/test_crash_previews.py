@@ -8,7 +8,6 @@ words by their nonce, Slack by their metadata.
 import asyncio
 import contextlib
 import json
-import sqlite3
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from aiohttp import web
 from tests.acceptance import stamp
 from tests.acceptance.harness import DEADLINE_S
 from tests.acceptance.kills import Daemons, at_each, read
+from tests.databases import databases
 from tests.emulators import discord, slack, telegram
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.discord import DiscordEmulator
@@ -174,6 +174,7 @@ class Group:
         model = {"kind": "anthropic", "model": "claude-sonnet-5-5", "api_key": "sk-ant-emulated", "base_url": self.model.url}
         values = {
             "data_dir": str(folder / "data"),
+            "store": databases.store(folder / "data"),
             "http": {"port": free_port()},
             "providers": {"claude": model},
             "agent": {"provider": "claude", "timezone": "UTC"},
@@ -227,11 +228,10 @@ class Group:
         assert texts[-1] == REPLY, where
         assert len(texts) in ((1,) if self.chat.knows_again or not unnoted else (2,) if at in POSTED else (1, 2)), (where, texts)
         assert all(REPLY.startswith(text) for text in texts), where
-        with contextlib.closing(sqlite3.connect(folder / "data" / "clew.db")) as db:
-            ((state, text, repeated),) = db.execute("SELECT state, text, repeated FROM outbox").fetchall()
-            assert (state, text) == ("sent", REPLY), where
-            assert repeated == 0 or unnoted, where  # one that takes a known message's place is no repeat
-            assert db.execute("SELECT state FROM inbox").fetchall() == [("answered",)], where
+        ((state, text, repeated),) = databases.rows(folder / "data", "SELECT state, text, repeated FROM outbox")
+        assert (state, text) == ("sent", REPLY), where
+        assert repeated == 0 or unnoted, where  # one that takes a known message's place is no repeat
+        assert databases.rows(folder / "data", "SELECT state FROM inbox") == [("answered",)], where
 
 
 def unanswered(done: asyncio.Event) -> Fault:
