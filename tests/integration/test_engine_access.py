@@ -11,9 +11,12 @@ from clew.access import told
 from clew.config import Access, Person
 from clew.owner import TOLD
 from clew.store import AccessEffect, PersonRole, links
+from tests.databases import BOTH
 from tests.emulators.scripts import say
 from tests.emulators.server import Stall
 from tests.integration.engine import PEOPLE, Clock, World, calling, engine, system_text, tool
+
+pytestmark = BOTH
 
 OWNED = {**PEOPLE, "ada": Person(role="owner", identities=("desk:ada",))}
 
@@ -61,11 +64,12 @@ async def test_the_owner_is_told_once_and_lets_in_from_their_chat(tmp_path: Path
             assert said(world, "mallory") == [f"I do not know you yet. Give this code to whoever runs me: {code}"]
             with capture_logs() as logs:
                 answer = await world.desk.ask(f"/access approve {code} as Carol guest")
+                await world.desk.until(lambda: said(world, "mallory")[-1] == "I know you now. Write to me.")
+                await world.idle()
             assert answer == "desk:mallory may talk to clew now, as guest, called Carol."
             paired = [(line["identity"], line["role"]) for line in logs if line["event"] == "access.paired"]
             assert paired == [("desk:mallory", "guest")]
             assert code not in str(logs)
-            await world.desk.until(lambda: said(world, "mallory")[-1] == "I know you now. Write to me.")
             assert "thank you" in await world.desk.ask("thank you", "mallory")
             assert "Carol (desk:mallory), guest: desk:mallory; wrote last: 20" in await world.desk.ask("/access people")
 

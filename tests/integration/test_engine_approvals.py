@@ -1,7 +1,5 @@
 """Calls that need somebody's yes: asked for, waited for in the file alone, and run once or not at all."""
 
-import contextlib
-import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,10 +13,13 @@ from clew.config import Approver, Config, Job
 from clew.plugins import Plugin, registry
 from clew.tools import Tool, ToolContext
 from clew.transport import Delivery, Inbound
+from tests.databases import BOTH, databases
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import PEOPLE, Clock, NoSettings, World, calling, engine, spoken, tool
 from tests.integration.test_engine_tools import query, results
+
+pytestmark = BOTH
 
 
 class Ledger:
@@ -103,13 +104,12 @@ async def test_an_emoji_on_the_question_answers_it_in_a_thread_too(tmp_path: Pat
         assert await reacted(world, "🎉", said, "room", sender="ada", direct=False) == "refused"
         assert await reacted(world, emoji, replace(said, id="other"), "room", sender="ada", direct=False) == "refused"
         assert await reacted(world, emoji, said, "roo", sender="ada", direct=False) == "refused"
-        with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as db:
-            ref = db.execute("SELECT ref FROM outbox").fetchone()
-            db.execute("UPDATE outbox SET ref = ''")  # of a platform that gives its messages no ids
-            nowhere = world.desk.message(emoji, "room", kind="reaction", sender="ada", direct=False)
-            receipts = await world.desk.accept(nowhere, replace(nowhere, reply_to=""))
-            assert [each.status for each in receipts] == ["refused", "refused"]
-            db.execute("UPDATE outbox SET ref = ?", ref)
+        ((ref,),) = databases.rows(tmp_path, "SELECT ref FROM outbox")
+        databases.altered(tmp_path, "UPDATE outbox SET ref = ''")  # of a platform that gives its messages no ids
+        nowhere = world.desk.message(emoji, "room", kind="reaction", sender="ada", direct=False)
+        receipts = await world.desk.accept(nowhere, replace(nowhere, reply_to=""))
+        assert [each.status for each in receipts] == ["refused", "refused"]
+        databases.beside(tmp_path, lambda db: db.execute("UPDATE outbox SET ref = ?", (ref,)))
         assert query(tmp_path, "SELECT state FROM approvals") == [("open",)]
         assert await reacted(world, emoji, said, "room", sender="ada", direct=False) == "stored"
         assert (await answered(world, first)).answers == (first.client_id,)

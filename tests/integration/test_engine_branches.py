@@ -1,7 +1,6 @@
 """Going on with another thread, branching off one, and threads that are not remembered: from a chat."""
 
 import json
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.store.notes import By, PutFact, Where
+from tests.databases import BOTH, databases
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import (
@@ -26,6 +26,8 @@ from tests.integration.engine import (
     user,
     words_of,
 )
+
+pytestmark = BOTH
 
 WORD = "marmalade"
 
@@ -237,10 +239,8 @@ async def test_what_is_said_in_private_is_known_in_its_thread_alone_and_gone_wit
         assert WORD not in json.dumps([row.text for row in left])
         assert await world.store.verify_session(private) == []
         assert await world.store.check() == []
-    database = sqlite3.connect(tmp_path / "clew.db")
     for table, column in (("observations", "text"), ("preferences", "value"), ("note_changes", "rows"), ("compactions", "ledger")):
-        assert not database.execute(f"SELECT 1 FROM {table} WHERE {column} LIKE '%{WORD}%'").fetchall(), table
-    database.close()
+        assert not databases.rows(tmp_path, f"SELECT 1 FROM {table} WHERE {column} LIKE '%{WORD}%'"), table
 
 
 @pytest.mark.asyncio

@@ -14,9 +14,12 @@ from clew.context.tokens import estimate, window
 from clew.messages import Usage
 from clew.tools import ToolContext, schedules
 from clew.tools.notes import specs
+from tests.databases import BOTH
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault, JsonObject, Reply
 from tests.integration.engine import Clock, World, engine, exchanges, spoken, system_text, tool, user, words_of
+
+pytestmark = BOTH
 
 REFUSED = Fault(400, "invalid_request_error", "function arguments are malformed")
 LONG = " ".join(["lorem ipsum dolor sit amet"] * 12)

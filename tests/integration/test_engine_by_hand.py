@@ -10,10 +10,13 @@ from click.testing import CliRunner
 from clew.cli import clew
 from clew.prompts import load
 from clew.store import Compaction
+from tests.databases import BOTH, databases
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault, JsonObject
 from tests.integration.engine import World, assistant, called, engine, exchanges, result, spoken, system_text, user, words_of
+
+pytestmark = BOTH
 
 REFUSED = Fault(400, "invalid_request_error", "function arguments are malformed")
 RULE = "The soup was lovely, as ever."
@@ -307,7 +310,7 @@ async def test_what_the_summariser_wanted_in_vain_is_told(tmp_path: Path) -> Non
             await world.desk.ask("/compact")
             assert "Wanted by the summariser and not made, since no message bears it out: 1." in await world.desk.ask("/dropped")
     config = tmp_path / "clew.yaml"
-    config.write_text(f"data_dir: {tmp_path}\n")
+    config.write_text(f"data_dir: {tmp_path}\nstore: {databases.store(tmp_path)}\n")
     shown = await asyncio.to_thread(CliRunner().invoke, clew, ["session", "compactions", session, "1", "--config", str(config)])
     refused = shown.output.partition("refused: 1\n")[2].splitlines()[0]
     assert refused.startswith("    constraint: Never pay more than 999 EUR. (because ")

@@ -9,9 +9,12 @@ from structlog.testing import capture_logs
 from clew import delivery as sending
 from clew.errors import ClewError
 from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Preview, Refused, Retry, Sent, Typing, Unknown
+from tests.databases import BOTH, SQLITE
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import DropAfter, JsonObject, Reply, Stall
 from tests.integration.engine import Clock, Desk, World, assistant, engine, exchanges, is_summary, spoken, tool, user, words_of
+
+pytestmark = BOTH
 
 
 def access(world: World, unknown: str) -> None:
@@ -398,6 +401,7 @@ async def test_a_lookup_that_fails_blocks_no_lane(tmp_path: Path, idempotent: bo
         assert [row["state"] for row in await world.store.outbox(("unknown", "sent", "sending"))] == ["sent", "sent"]
 
 
+@SQLITE
 @pytest.mark.asyncio
 async def test_stopping_at_any_moment_leaves_no_reply_behind(tmp_path: Path) -> None:  # P43, P48
     async with engine(tmp_path) as world, world.running(remote=False):

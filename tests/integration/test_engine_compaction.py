@@ -1,5 +1,4 @@
 import asyncio
-import contextlib
 import json
 import sqlite3
 from pathlib import Path
@@ -12,6 +11,7 @@ from clew.messages import Block
 from clew.prompts import load
 from clew.store import Compaction
 from clew.tools import ToolContext
+from tests.databases import BOTH, SQLITE, databases
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo, say
 from tests.emulators.server import Answer, Fault, JsonObject, Reply
@@ -33,6 +33,8 @@ from tests.integration.engine import (
     user,
     words_of,
 )
+
+pytestmark = BOTH
 
 REFUSED = Fault(400, "invalid_request_error", "function arguments are malformed")
 LONG = " ".join(["lorem ipsum dolor sit amet"] * 12)
@@ -119,8 +121,7 @@ async def test_a_damaged_summary_ends_no_thread(tmp_path: Path, damage: str) -> 
             await world.seed(*exchanges(10))
             await world.desk.ask("first")
             (first,) = await compactions(world)
-        with contextlib.closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as db:
-            db.execute(f"UPDATE compactions SET {damage}")
+        databases.altered(tmp_path, f"UPDATE compactions SET {damage}")
         with capture_logs() as logs:
             async with world.running():
                 for n in range(3):
@@ -366,6 +367,7 @@ async def test_a_summary_of_a_revoked_key_or_refusal_is_a_failure(tmp_path: Path
             assert await compactions(world) == []
 
 
+@SQLITE
 @pytest.mark.asyncio
 async def test_a_locked_file_behind_a_stored_summary_costs_no_second_one(tmp_path: Path) -> None:  # P25, P42, BO-010, BO-043
     async with engine(tmp_path) as world:
@@ -568,9 +570,7 @@ async def test_credentials_reach_no_summary_no_index_and_no_log(tmp_path: Path) 
         assert key not in compaction.text + compaction.ledger + compaction.report
         assert key not in system_text(world.replies[0])
         assert key not in str(logs)
-    with sqlite3.connect(tmp_path / "clew.db") as db:
-        words = {term for (term,) in db.execute("SELECT term FROM document_frequency")}
-    db.close()
+    words = {term for (term,) in databases.rows(tmp_path, "SELECT term FROM document_frequency")}
     assert not any(part in term for term in words for part in ("zx9qw7er5ty3", "gh2jk0lz"))
 
 

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from clew.tools import ToolContext
+from tests.databases import BOTH
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault, JsonObject, Reply, Script
@@ -25,6 +26,8 @@ from tests.integration.engine import (
     user,
     words_of,
 )
+
+pytestmark = BOTH
 
 REFUSED = Fault(400, "invalid_request_error", "function arguments are malformed")
 LONG = " ".join(["lorem ipsum dolor sit amet"] * 12)

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from clew.cli import clew as cli
 from clew.context.tokens import estimate
+from tests.databases import databases
 from tests.integration.engine import START, Clock, engine, exchanges, system_text, user, words_of
 
 
@@ -55,7 +56,9 @@ def test_the_command_line_says_the_same(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     session = asyncio.run(talked())
     config = tmp_path / "clew.yaml"
-    config.write_text(json.dumps({"data_dir": str(tmp_path / "data"), "http": {"port": 0}, "providers": {"none": {"kind": "offline"}}}))
+    data = tmp_path / "data"
+    settings = {"data_dir": str(data), "store": databases.store(data), "http": {"port": 0}, "providers": {"none": {"kind": "offline"}}}
+    config.write_text(json.dumps(settings))
     out = CliRunner().invoke(cli, ["session", "context", session, "--config", str(config)])
     assert out.exit_code == 0, out.output
     assert "- messages: " in out.output

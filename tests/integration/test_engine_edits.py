@@ -7,10 +7,11 @@ import pytest
 
 from clew.context.prompt import OPENING
 from clew.transport import Inbound
+from tests.databases import BOTH
 from tests.emulators.scripts import last_user_text, say
 from tests.integration.engine import Clock, World, engine, spoken, words_of
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, BOTH]
 
 HOUR = 3600.0
 

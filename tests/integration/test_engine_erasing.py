@@ -3,10 +3,9 @@
 import asyncio
 import io
 import json
-import sqlite3
 import zipfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from datetime import UTC
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -19,14 +18,20 @@ from clew.erasing import Erasing
 from clew.errors import NotFound, UsageError
 from clew.store.sqlite.backup import backup
 from clew.transport import Attachment
-from tests.databases import BOTH, databases
+from tests.databases import BOTH, SQLITE, databases
 from tests.emulators.scripts import echo
 from tests.integration.engine import START, Clock, World, calling, engine
 from tests.integration.test_engine_forget import bytes_of
 from tests.unit.test_cli import called
 
+pytestmark = BOTH
+
 WORD, OTHERS = "marmalade", "cinnamon"
 """What ada says, and what others do."""
+TABLES = {
+    "sqlite": "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%fts%'",
+    "postgresql": "SELECT oid::regclass::text FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace",
+}
 PLACES = (b"marmalad", b"desk:ada")
 
 
@@ -95,13 +100,12 @@ async def test_nothing_of_a_person_is_left_and_others_keep_theirs(tmp_path: Path
     left_bytes = bytes_of(tmp_path)
     assert OTHERS[:8].encode() in left_bytes
     assert b"marmalad" not in left_bytes
-    with closing(sqlite3.connect(tmp_path / "clew.db")) as db:
-        for (table,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%fts%'").fetchall():
-            if table in ("people", "identities"):  # the config names her
-                continue
-            for row in db.execute(f"SELECT * FROM {table}"):
-                assert not any(value == "ada" or (isinstance(value, str) and "desk:ada" in value) for value in row), (table, row)
-        assert db.execute("SELECT count(*) FROM messages WHERE sender = 'bob'").fetchone()[0] >= 5
+    for (table,) in databases.rows(tmp_path, TABLES[databases.kind]):
+        if table in ("people", "identities"):  # the config names her
+            continue
+        for row in databases.rows(tmp_path, f"SELECT * FROM {table}"):
+            assert not any(value == "ada" or (isinstance(value, str) and "desk:ada" in value) for value in row), (table, row)
+    assert databases.rows(tmp_path, "SELECT count(*) FROM messages WHERE sender = 'bob'")[0][0] >= 5
 
 
 @pytest.mark.asyncio
@@ -126,6 +130,7 @@ async def test_an_erasure_goes_on_after_a_restart_at_every_slice(tmp_path: Path)
     assert b"marmalad" not in bytes_of(tmp_path)
 
 
+@SQLITE
 @pytest.mark.asyncio
 async def test_a_backup_that_is_put_back_is_erased_again(tmp_path: Path) -> None:  # P5
     home, kept = tmp_path / "home", tmp_path / "kept.db"
@@ -169,9 +174,8 @@ async def test_nothing_is_erased_under_a_turn_that_runs(tmp_path: Path, where: s
     )
 
     def run(state: str) -> None:
-        with closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as db:
-            db.execute("DELETE FROM turns WHERE id = 't'")
-            db.execute(f"{turn} FROM sessions WHERE id = ?", (state, session))
+        databases.altered(tmp_path, "DELETE FROM turns WHERE id = 't'")
+        databases.beside(tmp_path, lambda db: db.execute(f"{turn} FROM sessions WHERE id = ?", (state, session)))
 
     async with world.file() as store:
         if where == "ada":
@@ -228,7 +232,6 @@ async def test_what_is_said_while_the_rest_goes_goes_too(tmp_path: Path, monkeyp
     assert PLACES[0] not in bytes_of(tmp_path)
 
 
-@BOTH
 def test_the_command_line_writes_out_and_erases(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:  # P4, P5
@@ -272,9 +275,9 @@ def test_the_command_line_writes_out_and_erases(
     assert code != 0
     assert "Write ada to go on: " in asked
     assert "nothing was erased, since that is not ada." in asked
-    assert databases.kind == "postgresql" or WORD[:8].encode() in bytes_of(tmp_path / "data")
+    assert WORD[:8].encode() in bytes_of(tmp_path / "data")
     done = run.invoke(cli, ["privacy", "erase", "ada", "--yes", "--config", str(config)])
     assert done.exit_code == 0, done.output
     assert "Erased: " in done.output
     assert WORD[:8].encode() not in bytes_of(tmp_path / "data")
-    assert databases.kind == "postgresql" or OTHERS[:8].encode() in bytes_of(tmp_path / "data")
+    assert OTHERS[:8].encode() in bytes_of(tmp_path / "data")

@@ -23,6 +23,7 @@ from clew.providers import ollama
 from clew.recall import search
 from clew.store.sqlite.backup import backup, copied_files
 from clew.transport import Attachment
+from tests.databases import BOTH, SQLITE
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.ollama import OllamaEmulator
 from tests.emulators.openai import OpenAIEmulator
@@ -32,7 +33,7 @@ from tests.files import docx, paragraph, pdf
 from tests.integration.engine import World, engine, spoken, words_of
 from tests.pictures import OGG, gif, png
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, BOTH]
 
 PHOTO = png()
 DIGEST = hashlib.sha256(PHOTO).hexdigest()
@@ -341,6 +342,7 @@ async def test_files_go_with_their_session_and_what_is_forgotten(tmp_path: Path)
         assert await made.store.check() == []
 
 
+@SQLITE
 async def test_a_file_that_is_missing_or_damaged_is_told_and_its_thread_goes_on(tmp_path: Path) -> None:  # P47
     async with world(tmp_path, files={"p": PHOTO, "g": gif()}) as made, made.running():
         await made.desk.ask("what is this?", attachments=(photo(), photo("g")))
@@ -382,6 +384,7 @@ async def test_an_export_with_other_bytes_than_its_own_is_refused(tmp_path: Path
         assert stored(tmp_path) == []
 
 
+@SQLITE
 async def test_a_backup_has_the_files_beside_it(tmp_path: Path) -> None:  # P47
     async with world(tmp_path) as made:
         async with made.running():
@@ -396,6 +399,7 @@ async def test_a_backup_has_the_files_beside_it(tmp_path: Path) -> None:  # P47
             copied_files(tmp_path / "clew.db", tmp_path / "copy.db")
 
 
+@SQLITE
 async def test_the_next_backup_shares_the_files_of_the_one_before(tmp_path: Path) -> None:  # P47
     async with world(tmp_path) as made:
         async with made.running():

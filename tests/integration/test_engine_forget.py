@@ -2,19 +2,22 @@
 
 import asyncio
 import json
-import sqlite3
+import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.databases import BOTH, databases
 from tests.emulators.scripts import echo, say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import START, Clock, World, assistant, calling, engine, exchanges, system_text, user
 from tests.integration.web_harness import Tab
 from tests.integration.web_harness import running as served
 from tests.integration.web_harness import settings as served_settings
+
+pytestmark = BOTH
 
 SECRET, ASKED = "marmalade", "orange jam jar in the cellar"
 """A word of what is forgotten, and what it is looked for by."""
@@ -77,11 +80,9 @@ async def test_a_conversation_that_is_forgotten_is_gone_from_every_path(tmp_path
         assert await world.store.transcript(old) == ()
         assert await world.store.verify_session(old) == []
         assert await world.store.check() == []
-    database = sqlite3.connect(tmp_path / "clew.db")
     for table, column in (("prompt_state", "recall"), ("prompt_state", "notes"), ("observations", "text"), ("note_changes", "rows")):
-        assert not database.execute(f"SELECT 1 FROM {table} WHERE {column} LIKE '%{SECRET}%'").fetchall(), table
-    rows = database.execute("SELECT seq, blocks FROM messages WHERE session = ? ORDER BY seq", (old,)).fetchall()
-    database.close()
+        assert not databases.rows(tmp_path, f"SELECT 1 FROM {table} WHERE {column} LIKE '%{SECRET}%'"), table
+    rows = databases.rows(tmp_path, "SELECT seq, blocks FROM messages WHERE session = ? ORDER BY seq", old)
     assert rows == [(seq, "[]") for seq in range(1, 11)]  # their places stay, empty
 
 
@@ -146,10 +147,8 @@ async def test_a_summary_that_was_being_written_meanwhile_is_not_taken(tmp_path:
         before = world.model.script
 
         def meanwhile(body: JsonObject) -> Reply:
-            database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-            (first,) = database.execute("SELECT id FROM messages WHERE session = ? AND seq = 1", (session,)).fetchone()
-            database.execute("INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', 0)", (first,))
-            database.close()
+            taken = "INSERT INTO retractions (message, reason, at) SELECT id, 'deleted', 0 FROM messages WHERE session = ? AND seq = 1"
+            databases.beside(tmp_path, lambda db: db.execute(taken, (session,)))
             return say("They talked.")
 
         world.model.script = meanwhile
@@ -206,8 +205,11 @@ async def test_a_long_conversation_is_forgotten_when_somebody_says_so_twice(tmp_
 
 
 def bytes_of(folder: Path) -> bytes:
-    """All that lies in a data directory."""
-    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()).lower()
+    """All that lies in a data directory, and in the rows of its database where that is elsewhere."""
+    files = b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+    rows = databases.dump(folder) if databases.kind == "postgresql" else ""
+    contents = b"".join(map(bytes.fromhex, re.findall(r"\\x((?:[0-9a-f]{2})+)", rows)))
+    return (files + rows.encode() + contents).lower()
 
 
 async def cleaned(world: World) -> None:
@@ -239,7 +241,7 @@ async def test_what_is_forgotten_leaves_the_files_themselves(tmp_path: Path, how
         if how in ("conversation", "private"):
             await world.desk.ask(f"/compact keep the {SECRET}")
         assert SECRET[:8].encode() in bytes_of(tmp_path)
-        typed = next(tmp_path.rglob("clew.db")).with_name("terminal_history")
+        typed = tmp_path / "terminal_history"
         typed.write_text(f"\n# 2026-11-30 21:16:01\n+my jar of orange jam, the {SECRET}, is in the cellar\n")
         if how == "deleted":
             await world.desk.ask("/new")
@@ -274,8 +276,7 @@ async def test_a_reply_that_is_on_its_way_leaves_no_words_behind(tmp_path: Path,
         stuck.set()
         await world.idle()
         assert SECRET in world.desk.sent[1].text
-        with closing(sqlite3.connect(tmp_path / "clew.db")) as db:
-            assert not [text for (text,) in db.execute("SELECT text || parts FROM outbox") if SECRET in text]
+        assert not [text for (text,) in databases.rows(tmp_path, "SELECT text || parts FROM outbox") if SECRET in text]
 
 
 @pytest.mark.asyncio

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from clew.transport import Inbound
+from tests.databases import BOTH
 from tests.emulators.scripts import say
 from tests.integration.engine import Clock, World, engine, spoken, system_text, words_of
 from tests.integration.test_engine_approvals import Ledger, question
 from tests.integration.test_engine_edits import deletion, edit
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, BOTH]
 
 DEN = "den"
 

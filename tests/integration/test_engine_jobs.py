@@ -9,12 +9,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from clew.transport import Refused, Retry
+from tests.databases import BOTH
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault
 from tests.integration.engine import Clock, World, engine, spoken, words_of
 from tests.integration.test_engine_schedule import DAY, EIGHT, HOUR, MINUTE, daily, job, runs, schedule
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, BOTH]
 
 
 async def fire(world: World, clock: Clock, at: float) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sqlite3
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,13 @@ from clew.context.notes import HEADING
 from clew.context.tokens import estimate
 from clew.store.notes import By, DropEntity, PutEntity, PutFact, PutPreference, Where
 from clew.transport import Address, Inbound
+from tests.databases import BOTH, SQLITE, databases
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import START, Clock, World, assistant, calling, engine, spoken, system_text, user
+
+pytestmark = BOTH
 
 HOUR = 3600.0
 
@@ -84,6 +86,7 @@ async def test_what_changed_is_current_and_what_was_is_former_with_its_dates(tmp
         assert "lives in Lyon (2027-01-15 to 2027-01-15, no longer so)" in results(world)[-1]
 
 
+@SQLITE
 @pytest.mark.asyncio
 async def test_a_hundred_replies_with_four_calls_each_lose_nothing(tmp_path: Path) -> None:  # P39, BO-105
     rounds = 0
@@ -303,9 +306,7 @@ async def test_the_notes_are_the_same_to_the_byte_after_a_restart(tmp_path: Path
         async with world.running():
             await world.desk.ask("hello")
         assert prompt(world) == before
-    database = sqlite3.connect(tmp_path / "clew.db")
-    assert database.execute("SELECT count(*) FROM note_changes").fetchone() == (2,)
-    database.close()
+    assert databases.rows(tmp_path, "SELECT count(*) FROM note_changes") == [(2,)]
 
 
 @pytest.mark.asyncio

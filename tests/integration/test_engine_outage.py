@@ -14,10 +14,14 @@ from clew.delivery import SIDE_BY_SIDE
 from clew.errors import StoreError
 from clew.store.sqlite.database import _run
 from clew.transport import Capabilities, Delivery, Refused, Retry
+from tests.databases import BOTH, databases
 from tests.emulators.scripts import say
 from tests.integration.engine import DEADLINE_S, World, engine
 
+pytestmark = BOTH
+
 OWNER = {"ada": Person(role="owner", identities=("desk:ada",)), "bob": Person(role="member", identities=("desk:bob",))}
+REFUSED = {"sqlite": "attempt to write a readonly database", "postgresql": "in a read-only transaction"}
 TOLD = "I cannot store anything."
 
 
@@ -33,12 +37,29 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 async def owned(folder: Path, capabilities: Capabilities = Capabilities()) -> AsyncIterator[World]:  # noqa: B008 - frozen
     async with engine(folder, lambda body: say("yes"), capabilities=capabilities) as world:
         world.config = world.config.model_copy(update={"people": OWNER})
-        yield world
+        try:
+            yield world
+        finally:
+            if databases.kind == "postgresql":
+                connecting(world, writes=True)
 
 
 async def writable(world: World, *, yes: bool) -> None:
-    """Let SQLite refuse every write, as it does in a folder that has become read-only, or take them again."""
-    await _run(world.database._writer, lambda db: db.execute(f"PRAGMA query_only = {'OFF' if yes else 'ON'}"))
+    """Let the store refuse every write, as SQLite does in a folder that has become read-only, and a server that has become a standby; or
+    take them again."""
+    if databases.kind == "sqlite":
+        await _run(world.database._writer, lambda db: db.execute(f"PRAGMA query_only = {'OFF' if yes else 'ON'}"))
+        return
+    await asyncio.to_thread(connecting, world, writes=yes)
+    if not yes:
+        await world.store._db.everywhere(lambda db: db.execute("SET default_transaction_read_only = on"))
+
+
+def connecting(world: World, *, writes: bool) -> None:
+    """Whether whoever connects to the server from now on may write."""
+    name = databases.store(world.folder).rpartition("/")[2]
+    change = "RESET default_transaction_read_only" if writes else "SET default_transaction_read_only = on"
+    databases.server.sql(f"ALTER DATABASE {name} {change}")
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -48,7 +69,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def refused(world: World) -> None:
-    with pytest.raises(StoreError, match="readonly"):
+    with pytest.raises(StoreError, match=REFUSED[databases.kind]):
         await world.desk.accept(world.desk.message("hello?", "bob"))
 
 
@@ -63,7 +84,9 @@ async def test_the_owner_is_told_once_while_it_lasts_and_again_when_it_comes_aga
                     await refused(world)
                 await until(lambda time=time: len(told(world)) == time + 1)  # type: ignore[misc]
                 (reason,) = await world.service.readiness()
-                assert reason.startswith("store: The store cannot be used just now (attempt to write a readonly database).")
+                assert reason.startswith("store: ")
+                assert "he store cannot be used just now (" in reason
+                assert REFUSED[databases.kind] in reason
                 assert (await world.service.status())["reasons"] == [reason]
                 assert [line["event"] for line in logs if line["log_level"] in ("error", "warning")] == ["store.unavailable"]
                 await writable(world, yes=True)
@@ -92,7 +115,7 @@ async def test_an_owner_out_of_reach_is_told_when_it_is_over(tmp_path: Path) -> 
         await until(lambda: not world.service.outage.reason)
         world.desk.faults.clear()
         await world.desk.until(lambda: "I could not store anything." in world.desk.sent[-1].text)
-        assert "attempt to write a readonly database" in world.desk.sent[-1].text
+        assert REFUSED[databases.kind] in world.desk.sent[-1].text
         assert told(world) == []
 
 
@@ -185,6 +208,8 @@ async def test_it_can_be_stopped_meanwhile_and_goes_on_at_the_next_start(tmp_pat
                 hold.release()
                 await refused(world)
         assert [line for line in logs if line["event"] == "task.restarted"] == []
+        if databases.kind == "postgresql":  # which refuses whoever comes, not a connection
+            connecting(world, writes=True)
         async with world.running():
             await world.desk.until(lambda: bool(world.desk.answers(waiting)))
             assert len(world.desk.answers(waiting)) == 1

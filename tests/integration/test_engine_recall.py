@@ -1,5 +1,4 @@
 import json
-import sqlite3
 import unicodedata
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from structlog.testing import capture_logs
 from clew.assembly import unix_user
 from clew.recall import SessionView, search
 from clew.transport import Address, Inbound
+from tests.databases import BOTH, SQLITE, databases
 from tests.emulators.scripts import echo, say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import (
@@ -26,6 +26,8 @@ from tests.integration.engine import (
     user,
     words_of,
 )
+
+pytestmark = BOTH
 
 OTHER = "Previously in another session:"
 SAME = "Earlier in this session:"
@@ -82,9 +84,7 @@ async def test_another_session_is_quoted_and_never_stored(tmp_path: Path) -> Non
             assert OTHER not in json.dumps(spoken(world.replies[-1]))
         for row in await world.store.sessions():
             assert all(OTHER not in message.text for message in await world.store.transcript(row.id))
-    database = sqlite3.connect(tmp_path / "clew.db")
-    assert not database.execute("SELECT 1 FROM document_frequency WHERE term LIKE 'previous%' OR term LIKE 'recall%'").fetchall()
-    database.close()
+    assert not databases.rows(tmp_path, "SELECT 1 FROM document_frequency WHERE term LIKE 'previous%' OR term LIKE 'recall%'")
 
 
 @pytest.mark.asyncio
@@ -102,6 +102,7 @@ async def test_recall_in_a_chat_finds_what_the_person_may_see(tmp_path: Path) ->
         assert await world.desk.ask("/recall again") == "Nothing was found. What is in my view already is not looked for."
 
 
+@SQLITE
 @pytest.mark.asyncio
 async def test_a_fact_is_still_recalled_when_it_was_asked_for_fifty_times(tmp_path: Path) -> None:  # P31, BO-032
     async with engine(tmp_path, quiet) as world, world.running():
@@ -268,9 +269,7 @@ async def test_a_damaged_store_costs_recall_a_warning_and_no_answer(tmp_path: Pa
     async with engine(tmp_path) as world, world.running():
         await world.desk.ask("my locker code is 5512")
         await fresh(world)
-        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-        database.execute("ALTER TABLE chat_members RENAME TO elsewhere")
-        database.close()
+        databases.altered(tmp_path, "ALTER TABLE chat_members RENAME TO elsewhere")
         with capture_logs() as logs:
             assert "answer to" in await world.desk.ask("what was my locker code?")
         assert [line["log_level"] for line in logs if line["event"] == "recall.failed"] == ["warning"]
@@ -382,9 +381,7 @@ async def test_a_block_goes_at_once_when_its_source_is_taken_back(tmp_path: Path
         await fresh(world)
         await world.desk.ask("what was my locker code?")
         assert "5512" in system_text(world.replies[-1])
-        database = sqlite3.connect(tmp_path / "clew.db", isolation_level=None)
-        database.execute("INSERT INTO retractions (message, reason, at) VALUES (?, 'deleted', 0)", (source.id,))
-        database.close()
+        databases.altered(tmp_path, f"INSERT INTO retractions (message, reason, at) VALUES ('{source.id}', 'deleted', 0)")
         await world.desk.ask("please explain to me in a few sentences how paper making came to medieval Europe")
         assert "5512" not in system_text(world.replies[-1])
 

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from clew import service
+from tests.databases import BOTH
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import DEADLINE_S, calling, engine
+
+pytestmark = BOTH
 
 CHATS = ("ada", "bob", "eve")
 

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from clew.cli import clew as cli
 from clew.config import Config, Sessions
 from clew.store.retention import anything, rule
+from tests.databases import BOTH, databases
 from tests.integration.engine import START, Clock, World, engine
+
+pytestmark = BOTH
 
 DAY = 86_400.0
 OLD, NEW = "marmalade", "cinnamon"
@@ -100,6 +103,7 @@ def test_the_preview_says_what_is_due_and_by_which_rule(tmp_path: Path) -> None:
         json.dumps(
             {
                 "data_dir": str(tmp_path / "data"),
+                "store": databases.store(tmp_path / "data"),
                 "providers": {"none": {"kind": "offline"}},
                 "sessions": {"retention": "90d", "chats": {"desk:team": "forever"}},
             }

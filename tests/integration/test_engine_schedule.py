@@ -8,9 +8,12 @@ from structlog.testing import capture_logs
 
 from clew.config import Job
 from clew.errors import NotFound
+from tests.databases import BOTH
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault
 from tests.integration.engine import START, Clock, World, engine, spoken, words_of
+
+pytestmark = BOTH
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 EIGHT = START

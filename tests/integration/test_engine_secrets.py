@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 import re
-import sqlite3
 import subprocess
 import sys
 from functools import partial
@@ -17,6 +16,7 @@ import structlog
 from clew.context.redact import redact
 from clew.logging import setup
 from clew.recall import search
+from tests.databases import databases
 from tests.emulators.scripts import say
 from tests.emulators.server import DropAfter, Fault, JsonObject, Reply
 from tests.integration.engine import engine, openai_section, user
@@ -79,8 +79,7 @@ async def test_what_a_person_tells_reaches_no_door_and_the_transcript_keeps_it(t
     doors = [asked, done.text, done.ledger, done.report]
     assert not [secret for secret in secrets for door in doors if secret in door]
     assert SHA in done.text
-    with sqlite3.connect(tmp_path / "clew.db") as file:
-        terms = {term for (term,) in file.execute("SELECT term FROM document_frequency")}
+    terms = {term for (term,) in databases.rows(tmp_path, "SELECT term FROM document_frequency")}
     assert {"commit", SHA} <= terms
     assert not terms & {word.lower() for secret in secrets for word in re.findall(r"[A-Za-z0-9_]{6,}", secret)}
 

@@ -13,6 +13,7 @@ from clew.context.tokens import estimate
 from clew.providers import anthropic
 from clew.store.records.spending import Sums
 from clew.tools import ToolContext
+from tests.databases import BOTH
 from tests.emulators.anthropic import AnthropicEmulator
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault
@@ -20,7 +21,7 @@ from tests.integration.engine import PEOPLE, START, Clock, World, calling, engin
 from tests.integration.test_engine_jobs import fire, history
 from tests.integration.test_engine_schedule import DAY, EIGHT, HOUR, daily, job, schedule
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, BOTH]
 
 PRICE = Price(input=1000, output=5000)
 """Dollars per million tokens: a cent for ten of them."""

@@ -1,16 +1,18 @@
 """Somebody writes /stop while a conversation is being compacted, by hand or by itself."""
 
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from clew import service
 from clew.dispatcher import STOPPED
+from tests.databases import BOTH, databases
 from tests.emulators.server import JsonObject
 from tests.integration.engine import World, engine, exchanges, is_summary
+
+pytestmark = BOTH
 
 
 @asynccontextmanager
@@ -75,8 +77,7 @@ async def test_what_was_stopped_stays_stopped_after_a_crash(tmp_path: Path, monk
             await world.desk.accept(asked)
             await hold.reached.wait()
         hold.release()
-        with closing(sqlite3.connect(tmp_path / "clew.db", isolation_level=None)) as db:  # stored, and then the process died
-            db.execute("UPDATE turns SET stop_requested_at = started + 1")
+        databases.altered(tmp_path, "UPDATE turns SET stop_requested_at = started + 1")  # stored, and then the process died
         async with world.running():
             await world.desk.until(lambda: bool(world.desk.answers(asked)))
             assert world.desk.answers(asked)[0].text == "Stopped."

@@ -1,7 +1,6 @@
 """The token trigger and the cheap way, through the whole engine."""
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from clew.messages import Block
 from clew.store import Compaction
 from clew.tools import ToolContext
 from clew.transport import Attachment
+from tests.databases import databases
 from tests.emulators.anthropic_cache import Accounting
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault, JsonObject, Reply
@@ -381,8 +381,8 @@ async def test_an_image_counts_by_its_size_and_the_words_for_a_file_by_theirs(tm
         await world.desk.ask("look at this", attachments=(Attachment("all.zip", "application/zip", 0, "z"),) * 16)
         line = "[file all.zip, application/zip, 94 bytes]"
         assert words_of(spoken(world.replies[-1])[-1]).count(line) == 16
-    with sqlite3.connect(tmp_path / "clew.db") as file:
-        sizes = [sum(part[2] for part in json.loads(segments)) for (segments,) in file.execute("SELECT segments FROM model_calls")]
+    stored = databases.rows(tmp_path, "SELECT segments FROM model_calls ORDER BY rowid")
+    sizes = [sum(part[2] for part in json.loads(segments)) for (segments,) in stored]
     assert 2 * 40 * 30 < sizes[1] - sizes[0] < 2 * 40 * 30 + 100
     assert sizes[2] - sizes[1] >= 16 * estimate(line)
 

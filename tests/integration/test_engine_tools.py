@@ -1,7 +1,5 @@
 import asyncio
-import contextlib
 import json
-import sqlite3
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +19,7 @@ from clew.store.sql import SqlStore
 from clew.tools import Tool, ToolContext, ToolError, runner
 from clew.tools.runner import ToolRunner
 from clew.transport import Address, Inbound
+from tests.databases import databases
 from tests.emulators.scripts import say
 from tests.emulators.server import JsonObject, Reply
 from tests.integration.engine import PEOPLE, START, calling, context_of, engine, spoken, system_text, tool
@@ -31,8 +30,7 @@ async def shelved(context: ToolContext, note: str) -> str:
 
 
 def query(folder: Path, sql: str) -> list[tuple[Any, ...]]:
-    with contextlib.closing(sqlite3.connect(folder / "clew.db")) as db:
-        return db.execute(sql).fetchall()
+    return databases.rows(folder, sql)
 
 
 def results(body: JsonObject) -> list[tuple[str, str]]:

@@ -5,8 +5,11 @@ import pytest
 
 from clew.messages import Text
 from clew.transport import Capabilities
+from tests.databases import BOTH, SQLITE
 from tests.emulators.scripts import echo, say
 from tests.integration.engine import calling, engine, spoken, words_of
+
+pytestmark = BOTH
 
 
 @pytest.mark.asyncio
@@ -198,6 +201,7 @@ async def test_a_turn_that_runs_when_the_service_stops_is_finished_first(tmp_pat
         assert len(world.model.calls) == 1
 
 
+@SQLITE
 @pytest.mark.asyncio
 async def test_fifty_rounds_of_two_chats_never_cross(tmp_path: Path) -> None:  # P33, P44, BO-058
     async with engine(tmp_path, echo) as world, world.running():

@@ -2,11 +2,11 @@
 
 import base64
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
 
+from tests.databases import databases
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import numbered
 from tests.emulators.telegram import TOKEN, TelegramEmulator, person
@@ -38,8 +38,7 @@ async def test_a_photo_inside_an_mqtt_message_reaches_the_model(tmp_path: Path, 
             answer = mqtt_harness.payload(await mqtt_harness.heard(ada, mqtt_harness.on("chat/v1/clew/out/ada")))
             assert (answer["text"], answer["answers"]) == ("seen 1", ["m1"])
             assert model.calls[0].body["messages"][-1]["content"][1]["image_url"]["url"] == URL
-    with sqlite3.connect(tmp_path / "c" / "data" / "clew.db") as db:
-        assert db.execute("SELECT state, ref FROM attachments").fetchall() == [("ready", "")]  # its bytes are not kept twice
+    assert databases.rows(tmp_path / "c" / "data", "SELECT state, ref FROM attachments") == [("ready", "")]  # its bytes are not kept twice
 
 
 async def test_a_photo_from_telegram_reaches_the_model(tmp_path: Path) -> None:  # P47

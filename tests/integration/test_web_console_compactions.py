@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import sqlite3
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
@@ -17,6 +16,7 @@ import pytest_asyncio
 from clew.compacted import preview_words
 from clew.web.console.compactions import COMPACT, COMPACTION, COMPACTIONS, REDO, UNDO
 from clew.web.console.threads import THREAD, VERIFY
+from tests.databases import databases
 from tests.emulators.openai import OpenAIEmulator
 from tests.emulators.scripts import echo, say
 from tests.emulators.server import Answer, JsonObject
@@ -159,9 +159,7 @@ async def test_results_that_were_shortened_are_named_and_come_back(world: World)
 @pytest.mark.asyncio
 async def test_a_damaged_compaction_is_said_to_be_so(world: World) -> None:
     session = await compacted(world)
-    with sqlite3.connect(world.folder / "c" / "data" / "clew.db") as db:
-        db.execute("UPDATE compactions SET report = '{', ledger = '{'")
-    db.close()
+    databases.altered(world.folder / "c" / "data", "UPDATE compactions SET report = '{', ledger = '{'")
     for path in (f"{COMPACTIONS}?id={session}", f"{THREAD}?id={session}"):
         await seen(world.clew, path)
     assert "cannot be read" in await seen(world.clew, f"{COMPACTION}?id={session}&number=1", 409)

@@ -16,6 +16,7 @@ from clew.plugins import registry
 from clew.service import Service
 from clew.store.sql import SqlStore
 from clew.web.server import Listening, serve
+from tests.databases import databases
 
 DEADLINE_S = 20.0
 
@@ -25,7 +26,8 @@ def settings(folder: Path, *, base_url: str | None = None, **extra: Any) -> Conf
     folder.mkdir(exist_ok=True)
     model = {"kind": "openai", "base_url": base_url, "model": "any", "context_window": 32768} if base_url else {"kind": "offline"}
     path = folder / "clew.yaml"
-    values = {"data_dir": str(folder / "data"), "http": {"port": 0}, "providers": {"model": model}}
+    data = folder / "data"
+    values = {"data_dir": str(data), "store": databases.store(data), "http": {"port": 0}, "providers": {"model": model}}
     path.write_text(json.dumps(values | extra))
     return load(path, transports=_models("transports"), providers=_models("providers"))
 
