@@ -13,10 +13,10 @@ from clew.store import (
     Claim,
     Item,
     NewMessage,
+    Person,
     Room,
     Seen,
     compactions,
-    people,
     runs,
     transcript,
 )
@@ -306,10 +306,13 @@ def _claim(
     attempts: int,
     opening: tuple[Message, ...] = (),
 ) -> Claim:
-    address, direct, chat_person, more = db.execute(
-        f"SELECT address, direct, person, {CLAIMABLE} FROM chats WHERE id = :chat", {"chat": chat, "now": now}
-    ).fetchone()
-    person = items[-1].person if items and items[-1].person else chat_person
+    rows = db.execute(  # one for each identity of whoever it is for
+        f"SELECT c.address, c.direct, {CLAIMABLE}, p.id, p.role, p.timezone, i.identity FROM chats AS c"
+        " LEFT JOIN people AS p ON p.id = coalesce(CAST(:person AS TEXT), c.person) LEFT JOIN identities AS i ON i.person = p.id"
+        " WHERE c.id = :chat ORDER BY i.identity",
+        {"chat": chat, "now": now, "person": (items[-1].person or None) if items else None},
+    ).fetchall()
+    address, direct, more, person, role, timezone, _ = rows[0]
     return Claim(
         turn=turn,
         session=session,
@@ -319,7 +322,7 @@ def _claim(
         owner=owner,
         epoch=epoch,
         items=items,
-        person=people.get(db, person),
+        person=Person(person, role, timezone, tuple(row[-1] for row in rows if row[-1] is not None)) if person else None,
         first_seq=first_seq,
         started=started,
         attempts=attempts,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from clew.store import UNSEEN, CacheEntry, Compaction, ModelCall, PromptState, Reader, Seen, ViewRows, model_calls, transcript
 from clew.store.connection import Connection
@@ -17,17 +17,20 @@ _COLUMNS = (
     " held, model_call, undone_at, hold_until_seq, kind, shortened"
 )
 
-_STATE_OF = (
-    "SELECT coalesce((SELECT failures FROM compaction_state WHERE session = :session), 0),"
-    " (SELECT max(first_seq) FROM turns WHERE session = :session AND state IN ('running', 'waiting') AND first_seq > 0),"
-    " EXISTS (SELECT 1 FROM pins WHERE session = :session), EXISTS (SELECT 1 FROM refused_files WHERE session = :session)"
-)
-"""Of a session, in one look: summaries that failed in a row, where the turn that runs begins, whether there are pins, and refused files."""
-
 REMEMBERED = 64
 """Compactions that are not made of their rows anew: a session has the same one from turn to turn."""
 
 _STATE = tuple(field.name for field in fields(PromptState))
+_OF_SESSION = (
+    "SELECT coalesce((SELECT failures FROM compaction_state WHERE session = :session), 0),"
+    " (SELECT max(first_seq) FROM turns WHERE session = :session AND state IN ('running', 'waiting') AND first_seq > 0),"
+    " EXISTS (SELECT 1 FROM pins WHERE session = :session), EXISTS (SELECT 1 FROM refused_files WHERE session = :session),"
+    " EXISTS (SELECT 1 FROM compactions WHERE session = :session AND undone_at IS NOT NULL),"
+    " (SELECT count(*) FROM retractions WHERE session = :session AND shown = 0),"
+    " EXISTS (SELECT 1 FROM retractions WHERE session = :session AND shown = 1), sessions.parent, sessions.fork_seq,"
+    f" {', '.join(_STATE)} FROM (SELECT 1) AS one LEFT JOIN prompt_state ON prompt_state.session = :session"
+    " LEFT JOIN sessions ON sessions.id = :session AND sessions.parent IS NOT NULL AND sessions.run = 1"
+)
 _READ_STATE = f"SELECT {', '.join(_STATE)} FROM prompt_state WHERE session = ?"
 _SAVE_STATE = (
     f"INSERT INTO prompt_state (session, {', '.join(_STATE)}) VALUES (?{', ?' * len(_STATE)})"
@@ -93,16 +96,57 @@ def one(db: Connection, identifier: str) -> Compaction:
     return _compaction(db.execute(f"SELECT {_COLUMNS} FROM compactions WHERE id = ?", (identifier,)).fetchone())
 
 
+class _Known(NamedTuple):
+    """What is known of a session, in one look.
+
+    failures: summaries that failed in a row. turn_seq: where the turn that runs begins. undone: there are undone compactions. taken_back:
+    messages that were, and do not stand in its prompt any more; deleted: some still do. parent, fork_seq: of a run that goes on from
+    another session, that one and its last row. prompt: what its prompt shows.
+    """
+
+    failures: int
+    turn_seq: int | None
+    pins: bool
+    refused: bool
+    undone: bool
+    taken_back: int
+    deleted: bool
+    parent: str | None
+    fork_seq: int
+    prompt: PromptState
+
+
+def _known(db: Connection, session: str) -> _Known:
+    row = db.execute(_OF_SESSION, {"session": session}).fetchone()
+    known, prompt = row[: -len(_STATE)], row[-len(_STATE) :]
+    return _Known._make((*known, PromptState() if prompt[0] is None else PromptState(*prompt)))
+
+
 def view(db: Connection, session: str, seen: Seen = UNSEEN) -> ViewRows:
     """All rows of a session's view, from one snapshot. seen: what of it is not read again, see `transcript.behind`."""
-    forked = db.execute("SELECT parent, fork_seq FROM sessions WHERE id = ? AND parent IS NOT NULL AND run = 1", (session,)).fetchone()
-    return _forked(db, session, *forked) if forked else _view(db, session, tip(db, session), seen)
+    known = _known(db, session)
+    if known.parent is not None:
+        return _forked(db, known, session, known.parent, known.fork_seq)
+    newest, broken = _newest(db, session)
+    return _view(db, known, session, newest, broken, seen)
 
 
-def _forked(db: Connection, session: str, parent: str, fork_seq: int) -> ViewRows:
-    """The view of a run that goes on from its chat's session as that was at row `fork_seq`."""
-    base = _view(db, parent, tip(db, parent, fork_seq))
-    own = _view(db, session, None)
+def _newest(db: Connection, session: str) -> tuple[Compaction | None, tuple[str, ...]]:
+    """(`tip`, those behind it that are `damaged`)."""
+    row = db.execute(
+        f"SELECT {_COLUMNS}, {READABLE} FROM compactions WHERE session = ? AND undone_at IS NULL ORDER BY rowid DESC LIMIT 1", (session,)
+    ).fetchone()
+    if row is None or row[-1]:
+        return _compaction(row[:-1]) if row else None, ()
+    newest = tip(db, session)
+    return newest, damaged(db, session, newest)
+
+
+def _forked(db: Connection, known: _Known, session: str, parent: str, fork_seq: int) -> ViewRows:
+    """The view of a run that goes on from its chat's session as that was at row `fork_seq`. known: of the run."""
+    newest = tip(db, parent, fork_seq)
+    base = _view(db, _known(db, parent), parent, newest, damaged(db, parent, newest))
+    own = _view(db, known, session, None, damaged(db, session))
     return replace(
         base,
         session=session,
@@ -132,30 +176,29 @@ def before_summary(db: Connection, session: str) -> tuple[ViewRows, Compaction, 
     if newest is None or begins_branch(db, newest):
         return None
     parent = next((each for each in standing if each.id == newest.parent), None)
-    return _view(db, session, parent), newest, standing[-1]
+    return _view(db, _known(db, session), session, parent, damaged(db, session, parent)), newest, standing[-1]
 
 
-def _view(db: Connection, session: str, newest: Compaction | None, seen: Seen = UNSEEN) -> ViewRows:
+def _view(db: Connection, known: _Known, session: str, newest: Compaction | None, broken: Sequence[str], seen: Seen = UNSEEN) -> ViewRows:
+    """The rows of a view whose newest compaction is `newest`. broken: ids of those behind it that cannot be read."""
     to_seq = newest.to_seq if newest else 0
-    failures, turn_seq, has_pins, has_refused = db.execute(_STATE_OF, {"session": session}).fetchone()
-    pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,))) if has_pins else frozenset()
+    pins = frozenset(pin for (pin,) in db.execute("SELECT message FROM pins WHERE session = ?", (session,))) if known.pins else frozenset()
     pinned = tuple(message for message in transcript.standing(db, pins) if message.seq <= to_seq) if pins else ()
-    taken_back, deleted = transcript.taken_back(db, session)
     return ViewRows(
         session=session,
         compaction=newest,
-        messages=transcript.behind(db, session, to_seq, seen, taken_back),
+        messages=transcript.behind(db, session, to_seq, seen, known.taken_back),
         pins=pins,
         pinned=pinned,
-        prompt=prompt_state(db, session),
-        failures=failures,
-        turn_seq=turn_seq,
-        damaged=tuple(f"compaction {each}: it cannot be read" for each in damaged(db, session, newest)),
-        hold_seq=_hold_seq(db, session, newest),
-        taken_back=taken_back,
-        deleted=deleted,
+        prompt=known.prompt,
+        failures=known.failures,
+        turn_seq=known.turn_seq,
+        damaged=tuple(f"compaction {each}: it cannot be read" for each in broken),
+        hold_seq=_hold_seq(db, session, newest) if known.undone else 0,
+        taken_back=known.taken_back,
+        deleted=bool(known.deleted),
         ratios={(provider, model): ratio for provider, model, ratio in db.execute("SELECT provider, model, ratio FROM token_ratios")},
-        refused=files.refused(db, session) if has_refused else frozenset(),
+        refused=files.refused(db, session) if known.refused else frozenset(),
     )
 
 

@@ -16,6 +16,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 DAEMON = "daemon:"
+LIVES = "EXISTS (SELECT 1 FROM leases WHERE name = :daemon AND until > wall_clock())"
+"""That the lease `daemon` is not over."""
 
 
 def clock(db: Connection) -> float:
@@ -25,7 +27,7 @@ def clock(db: Connection) -> float:
 
 def lives(db: Connection, owner: str) -> bool:
     """Whether a daemon's lease is not over."""
-    return db.execute("SELECT 1 FROM leases WHERE name = ? AND until > wall_clock()", (DAEMON + owner,)).fetchone() is not None
+    return bool(db.execute(f"SELECT {LIVES}", {"daemon": DAEMON + owner}).fetchone()[0])
 
 
 def in_time(verb: Callable[Concatenate[Connection, str, P], T]) -> Callable[Concatenate[Connection, str, P], T]:

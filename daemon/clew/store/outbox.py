@@ -46,10 +46,13 @@ def put(db: Connection, reply: Reply, session: str, turn: str, now: float) -> st
     return identifier
 
 
+def put_all(db: Connection, replies: Sequence[Reply], session: str, turn: str, now: float) -> tuple[str, ...]:
+    """Store what a turn without a draft ends with. Returns the ids."""
+    return tuple(put(db, reply, session, turn, now) for reply in replies)
+
+
 def put_last(db: Connection, replies: Sequence[Reply], session: str, turn: str, now: float) -> tuple[str, ...]:
     """Store what a turn ends with: its draft becomes the reply at the same address, or is taken away. Returns the ids."""
-    if db.execute("SELECT 1 FROM outbox WHERE turn = ? AND state = 'draft'", (turn,)).fetchone() is None:  # most often
-        return tuple(put(db, reply, session, turn, now) for reply in replies)
     stored = tuple(complete(db, turn, reply, now) or put(db, reply, session, turn, now) for reply in replies)
     drop_drafts(db, turn, now)
     return stored
@@ -188,11 +191,13 @@ def _claim(delivery: Delivery) -> tuple[str, str, int]:
 
 
 @shared(lambda delivery, result, now: ())
-def settle(db: Connection, delivery: Delivery, result: Settlement, now: float) -> float | None:
-    """Note what came of sending, unless somebody else has the delivery by now. Returns when the transport's next one is due."""
-    db.execute(
+def settle(db: Connection, delivery: Delivery, result: Settlement, now: float) -> bool:
+    """Note what came of sending, unless somebody else has the delivery by now. Returns whether there may be more to send."""
+    row = db.execute(
         "UPDATE outbox SET state = ?, ref = ?, reason = ?, next_at = ?, sent_parts = ?,"
-        f" repeated = CASE WHEN ? = 1 THEN 1 ELSE repeated END, settled = ?, tried = ? WHERE {_HELD}",
+        f" repeated = CASE WHEN ? = 1 THEN 1 ELSE repeated END, settled = ?, tried = ? WHERE {_HELD}"
+        " RETURNING state = 'pending' OR EXISTS (SELECT 1 FROM outbox AS o WHERE o.transport = outbox.transport AND o.state = 'pending'"
+        " AND o.number <> outbox.number)",
         (
             result.state,
             result.ref,
@@ -204,8 +209,8 @@ def settle(db: Connection, delivery: Delivery, result: Settlement, now: float) -
             now,
             *_claim(delivery),
         ),
-    )
-    return next_due(db, delivery.address.transport, now)
+    ).fetchone()
+    return row is not None and bool(row[0])
 
 
 @shared(lambda delivery, parts: ())

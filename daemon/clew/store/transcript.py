@@ -23,6 +23,8 @@ REBUILDING = "rebuilding"
 """The row of `meta` that says how far that came: up to which message."""
 GONE = "rows_gone"
 """The row of `meta` that counts how often rows of the transcript were deleted or emptied."""
+ROWS_GONE = f"coalesce((SELECT value FROM meta WHERE key = '{GONE}'), '0')"
+"""How often that was, in digits."""
 LONGEST_NAME = 100
 """Characters of a speaker's name that are indexed."""
 FOLLOWED = ("vectors", REBUILDING)
@@ -179,8 +181,7 @@ def _state(db: Connection, key: str) -> dict[str, Any]:
 
 def rows_gone(db: Connection) -> int:
     """How often rows were deleted or emptied so far."""
-    row = db.execute("SELECT value FROM meta WHERE key = ?", (GONE,)).fetchone()
-    return int(row[0]) if row else 0
+    return int(db.execute(f"SELECT {ROWS_GONE}").fetchone()[0])
 
 
 def _note_gone(db: Connection) -> None:

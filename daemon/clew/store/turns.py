@@ -1,6 +1,7 @@
 """Turns: recorded step by step, finished in one commit; an epoch fences those who lost their lease. `claiming` begins them."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from clew.clock import new_id
 from clew.messages import Message
@@ -95,7 +96,9 @@ def finish(
 
     known: secrets of this installation, which no note may hold. Raises LeaseLost.
     """
-    chat = hold(db, claim)
+    chat, drafted, deleted, more = _held(
+        db, claim, f", EXISTS ({_DRAFT}), EXISTS ({_DELETED}), {CLAIMABLE}", {"now": now}
+    )  # of what arrives in its chat from here on nothing is stored before this is
     messages = _write(db, claim, chat, outcome.step)
     db.execute("UPDATE turns SET state = ?, ended = ?, error = ? WHERE id = ?", (outcome.state, now, outcome.error, claim.turn))
     db.execute(
@@ -127,22 +130,34 @@ def finish(
             marks.take(db, claim.session, effect, now, known)
     if outcome.new_session:
         new_session(db, chat, now)
-    put = outbox.put_last(db, replies, claim.session, claim.turn, now)
-    deletions.of_turn(db, claim.turn, now)
+    put_replies = outbox.put_last if drafted else outbox.put_all
+    put = put_replies(db, replies, claim.session, claim.turn, now)
+    if deleted:
+        deletions.of_turn(db, claim.turn, now)
     if claim.kind == "job":
         runs.end(db, claim, chat, outcome, list(zip(put, replies, strict=True)), now)
-    return put, messages, claimable(db, now)
+    makes_work = claim.kind == "job" or outcome.effects
+    return put, messages, claimable(db, now) if makes_work else bool(more)
+
+
+_DRAFT = "SELECT 1 FROM outbox WHERE outbox.turn = turns.id AND outbox.state = 'draft'"
+_DELETED = "SELECT 1 FROM inbox JOIN deletions ON deletions.external_id = inbox.external_id WHERE inbox.turn = turns.id"
 
 
 def hold(db: Connection, claim: Claim) -> int:
-    """The chat of a turn that is still ours."""
-    row = db.execute(
-        f"SELECT chat FROM turns WHERE id = ? AND owner = ? AND epoch = ? AND state = 'running'{db.locked}",
-        (claim.turn, claim.owner, claim.epoch),
+    """The chat of a turn that is still ours. Raises LeaseLost."""
+    return int(_held(db, claim)[0])
+
+
+def _held(db: Connection, claim: Claim, more: str = "", values: Mapping[str, Any] = {}) -> tuple[Any, ...]:
+    """Its chat, and more of it."""
+    row: tuple[Any, ...] | None = db.execute(
+        f"SELECT chat{more} FROM turns WHERE id = :turn AND owner = :owner AND epoch = :epoch AND state = 'running'{db.locked}",
+        {"turn": claim.turn, "owner": claim.owner, "epoch": claim.epoch, **values},
     ).fetchone()
     if row is None:
         raise LeaseLost(claim.turn)
-    return int(row[0])
+    return row
 
 
 def holds(db: Connection, claim: Claim) -> bool:

@@ -30,7 +30,7 @@ class DeliveryDoor(Opened):
         return not self.shared or await self._db.read(lambda db: outbox.is_held(db, delivery) and leases.lives(db, delivery.claimed_by))
 
     async def settle(self, delivery: Delivery, result: Settlement, now: float) -> None:
-        if await self._db.write_relaxed(outbox.settle, delivery, result, now) is not None:
+        if await self._db.write_relaxed(outbox.settle, delivery, result, now):
             self._notify(self.deliveries[delivery.address.transport])
         else:
             self._notify()

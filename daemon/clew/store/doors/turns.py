@@ -14,6 +14,7 @@ from clew.store import (
     Given,
     Item,
     JobEffect,
+    LeaseLost,
     OpenQuestion,
     Outcome,
     Question,
@@ -74,9 +75,19 @@ class TurnsDoor(Opened):
     ) -> Claim | None:
         nothing = (claiming.Looked(None), 0)
         doubted = self._claims.of(self)
-        verb, windows = self._in_time(_claim), self._windows
+        windows = self._windows
         (found, busy), gone = await self._claims.write_if(
-            self, lambda db: (turns.claimable(db, now), nothing), verb, owner, now, lease, merging, risky_first, room, windows, self.shared
+            self,
+            lambda db: (turns.claimable(db, now), nothing),
+            _claim,
+            owner,
+            now,
+            lease,
+            merging,
+            risky_first,
+            room,
+            windows,
+            self.shared,
         )
         if busy and found is None:
             asyncio.get_running_loop().call_later(BUSY_FOR, self.arrivals.tell)
@@ -184,9 +195,17 @@ def _claim(
     windows: Windows,
     others: bool,
 ) -> tuple[claiming.Looked, int]:
-    """A turn, and what was gone of rows when its window was read: what is kept of windows holds where no other process took some."""
-    gone = transcript.rows_gone(db) if others else 0
+    """A turn, and what was gone of rows when its window was read: what is kept of windows holds where no other process took some. others:
+    there may be some. Raises LeaseLost where the owner's lease is over."""
+    gone = _gone(db, owner) if others else 0
     return claiming.claim(db, owner, now, lease, merging, risky_first, room, windows.seen(gone)), gone
+
+
+def _gone(db: Connection, owner: str) -> int:
+    lives, gone = db.execute(f"SELECT {leases.LIVES}, {transcript.ROWS_GONE}", {"daemon": leases.DAEMON + owner}).fetchone()
+    if not lives:
+        raise LeaseLost(owner)
+    return int(gone)
 
 
 @shared(lambda claim, step: [lane(claim.address)])
