@@ -51,7 +51,7 @@ async def test_who_may_make_no_tables_is_told_so() -> None:
     assert "may not make tables" in finding.text
 
 
-@pytest.mark.parametrize("option", ["nonsense=1", "sslmode=verifyfull"])
+@pytest.mark.parametrize("option", ["nonsense=1", "sslmode=verifyfull", "ssl=on", "statement_timeout=soon"])
 async def test_an_option_that_there_is_not_is_told(tmp_path: Path, option: str) -> None:
     [finding] = await found(f"{databases.store(tmp_path)}?{option}")
     assert finding.level == "problem"

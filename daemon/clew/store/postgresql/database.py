@@ -26,6 +26,7 @@ VACUUM_TIMEOUT = 6 * 3600.0
 """Seconds."""
 OLDEST = 150_000
 """PostgreSQL 15, as the server counts."""
+ENCODING = "UTF8"
 GONE = "Is the server there, and has it room? clew tries again by itself."
 NOT_THERE = "Is the server there, and has it room?"
 OPTIONS = "Look at the options behind the ? of `store` in the config: docs/postgresql.md."
@@ -36,6 +37,8 @@ AT_FIRST = (
     ("3F", OWNER),
     ("42501", OWNER),
     ("42704", OPTIONS),
+    ("22023", OPTIONS),
+    ("55P02", OPTIONS),
     ("53300", "Raise max_connections in postgresql.conf, then restart PostgreSQL."),
 )
 """What mends an error whose code begins so, where a store is opened
@@ -238,9 +241,17 @@ def migrations() -> list[tuple[int, str]]:
 
 def prepare(db: PostgresConnection, url: str, read_only: bool) -> None:
     """Check the server and the schema, and bring that up to date. Raises StoreError."""
-    if int(db.execute("SELECT current_setting('server_version_num')").fetchone()[0]) < OLDEST:
+    number, encoding = db.execute("SELECT current_setting('server_version_num'), current_setting('server_encoding')").fetchone()
+    if int(number) < OLDEST:
         raise StoreError(f"{shown(url)} is older than PostgreSQL 15.", hint="Use PostgreSQL 15 or later.", lasting=True)
+    if encoding != ENCODING:
+        hint = "Make another one: `createdb --encoding=UTF8 --template=template0 …` (docs/postgresql.md)."
+        raise StoreError(f"The encoding of {shown(url)} is {encoding}, which does not hold every text.", hint=hint, lasting=True)
+    table = _table(db)  # asked first: another daemon may be making clew's tables
     version, newest = _version(db), migrations()[-1][0]
+    if not version and table:
+        hint = "Give clew a database of its own (docs/postgresql.md), or mend the name in `store` of the config."
+        raise StoreError(f"{shown(url)} is another program's: it holds the table {table}, and none of clew's.", hint=hint, lasting=True)
     if version > newest:
         raise StoreError(
             f"{shown(url)} was written by a newer clew (schema {version}, this one knows {newest}).",
@@ -260,9 +271,20 @@ def prepare(db: PostgresConnection, url: str, read_only: bool) -> None:
 
 
 def _version(db: PostgresConnection) -> int:
-    if db.execute("SELECT to_regclass('schema_version')").fetchone()[0] is None:
+    """The number of the schema; 0 where clew never was, though another program may have a table of that name."""
+    if not db.columns("inbox") or db.columns("schema_version") != {"version"}:
         return 0
     return int(db.execute("SELECT version FROM schema_version").fetchone()[0])
+
+
+def _table(db: PostgresConnection) -> str | None:
+    """A table that is there already where clew's are made; those of extensions do not count."""
+    row = db.execute(
+        "SELECT min(relname::text) FROM pg_class WHERE relkind IN ('r', 'p')"
+        " AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())"
+        " AND NOT EXISTS (SELECT 1 FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')"
+    ).fetchone()
+    return None if row[0] is None else str(row[0])
 
 
 def _migrate(db: PostgresConnection) -> None:
