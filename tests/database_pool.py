@@ -51,10 +51,12 @@ def aside(url: str, run: Callable[[PostgresConnection], T]) -> T:
 
 
 class DatabasePool:
-    def __init__(self, server: Server) -> None:
+    """more: statements that alter clew's own tables and functions."""
+
+    def __init__(self, server: Server, more: str = "") -> None:
         self._server = server
         self._template = server.create()
-        self._begun, self._schema, self._empty = aside(self._template, _made)
+        self._begun, self._schema, self._empty = aside(self._template, lambda db: _made(db, more))
         self._used: deque[str] = deque()
 
     def take(self) -> str:
@@ -82,10 +84,12 @@ def _schema(db: PostgresConnection, begun: int) -> str:
     return str(db.execute(SCHEMA, [begun] * len(CATALOGS)).fetchone()[0])
 
 
-def _made(db: PostgresConnection) -> tuple[int, str, str]:
+def _made(db: PostgresConnection, more: str) -> tuple[int, str, str]:
     """Make clew's tables. Returns the transaction before, what the schema is known by, and what makes the database so again."""
     begun = int(db.execute("SELECT txid_current()").fetchone()[0])
     prepare(db, "", False)
+    if more:
+        db.script(more)
     return begun, _schema(db, begun), _emptying(db)
 
 

@@ -32,6 +32,11 @@ T = TypeVar("T")
 MISSING = "PostgreSQL is not installed (apt-get install postgresql): tests that need it are skipped"
 BOTH = pytest.mark.stores("sqlite", "postgresql")
 """Marks tests, or a module of them, that are run on either database."""
+CLOCK = (
+    "CREATE TABLE clock (at DOUBLE PRECISION NOT NULL); INSERT INTO clock VALUES (0);"
+    " CREATE OR REPLACE FUNCTION wall_clock() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT at FROM clock'"
+)
+"""What makes the clock of a PostgreSQL database one that a test sets."""
 POSTGRESQL = pytest.mark.stores("postgresql")
 """Marks tests of PostgreSQL alone, also in a module that is marked otherwise."""
 SQLITE = pytest.mark.stores("sqlite")
@@ -155,9 +160,10 @@ class Databases:
     def __init__(self) -> None:
         self.kind = "sqlite"
         self._server: Postgres | None = None
-        self._pool: DatabasePool | None = None
+        self._pools: dict[str, DatabasePool] = {}
         self._file: Path | None = None
         self._of: dict[Path, str] = {}
+        self._pool_of: dict[str, DatabasePool] = {}
         self._there: set[Path] = set()
 
     def begin(self, kind: str) -> None:
@@ -165,15 +171,20 @@ class Databases:
         self.kind = kind
         self._give_back(list(self._of))
 
-    def store(self, folder: Path) -> str:
-        """What `store` says in the config of a data directory. A database that is of none yet has clew's tables, and no rows."""
+    def store(self, folder: Path, *, clock: bool = False) -> str:
+        """What `store` says in the config of a data directory. A database that is of none yet has clew's tables, and no rows.
+
+        clock: the database's clock is what the table `clock` says, see CLOCK.
+        """
         if self.kind == "sqlite":
             if folder.is_dir() and not (folder / FILE).exists():
                 shutil.copy(self.file, folder / FILE)
             return "sqlite"
         if folder not in self._of:
             self._give_back([each for each in self._there if not each.exists()])  # a property is asked of one store after the other
-            self._of[folder] = self.pool.take()
+            pool = self._pool(CLOCK if clock else "")
+            self._of[folder] = pool.take()
+            self._pool_of[self._of[folder]] = pool
             if folder.exists():
                 self._there.add(folder)
         return self._of[folder]
@@ -189,7 +200,8 @@ class Databases:
 
     def _give_back(self, folders: Sequence[Path]) -> None:
         for folder in folders:
-            self.pool.give_back(self._of.pop(folder))
+            url = self._of.pop(folder)
+            self._pool_of[url].give_back(url)
             self._there.discard(folder)
 
     @contextlib.contextmanager
@@ -265,12 +277,10 @@ class Databases:
                 thread.submit(asyncio.run, _migrated(self._file)).result()
         return self._file
 
-    @property
-    def pool(self) -> DatabasePool:
-        """The databases of this run that are emptied and used again."""
-        if self._pool is None:
-            self._pool = DatabasePool(self.server)
-        return self._pool
+    def _pool(self, more: str) -> DatabasePool:
+        if more not in self._pools:
+            self._pools[more] = DatabasePool(self.server, more)
+        return self._pools[more]
 
     @property
     def server(self) -> Postgres:

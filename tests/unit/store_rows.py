@@ -65,13 +65,10 @@ async def beside(folder: Path, clock: Clock, neighbours: Neighbours) -> SqlStore
     """One more store on the database of a folder, whose clock is `clock`."""
     if databases.kind == "sqlite":
         return await SqliteStore.open(folder / "clew.db", NOW, neighbours=neighbours, clock=clock)
-    where = databases.store(folder)
-    store, name = await open_store(where, folder, NOW), where.rpartition("/")[2]
-    databases.server.sql(f"CREATE TABLE IF NOT EXISTS clock AS SELECT {clock.at!r}::float8 AS at", name)
-    told = "CREATE OR REPLACE FUNCTION wall_clock() RETURNS float8 LANGUAGE sql VOLATILE AS 'SELECT at FROM clock'"
-    databases.server.sql(told, name)
-    clock.moved = lambda at: databases.server.sql(f"UPDATE clock SET at = {at!r}", name)
-    return store
+    clock.moved = lambda at: databases.altered(folder, f"UPDATE clock SET at = {at!r}")
+    where = databases.store(folder, clock=True)
+    clock.at = clock.at
+    return await open_store(where, folder, NOW)
 
 
 @asynccontextmanager
