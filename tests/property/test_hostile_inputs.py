@@ -54,7 +54,7 @@ from clew.providers.failures import Answer, failure, retry_after
 from clew.providers.overflow import overflow_in
 from clew.store import links
 from clew.store.imports import check
-from clew.store.sqlite import SqliteStore
+from clew.store.opening import open_store
 from clew.timetable import upcoming
 from clew.transport import Address
 from clew.web import auth, chat
@@ -79,6 +79,7 @@ from clew_transports.text import split
 from clew_transports.webhook import message as webhook_message
 from clew_transports.webhook.origin import origin
 from clew_transports.webhook.signature import CLEW
+from tests.databases import BOTH, databases
 
 PROPERTIES = 7
 EXAMPLES = int(os.environ.get("CLEW_FUZZ_EXAMPLES", "4000"))
@@ -89,7 +90,7 @@ TOPICS = Topics("clew")
 
 share = settings(
     max_examples=max(EXAMPLES // PROPERTIES, 50),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a failing response smaller takes minutes
 )
 
@@ -414,11 +415,11 @@ def test_events_of_slack_that_are_nearly_right_are_read_or_refused(event: Any) -
 
 
 class Shelf:
-    """A store on a real file, and the loop that it lives on."""
+    """A store, and the loop that it lives on."""
 
     def __init__(self, folder: Path) -> None:
         self.runner = asyncio.Runner()
-        self.store = self.runner.run(SqliteStore.open(folder / "clew.db", 1.0))
+        self.store = self.runner.run(open_store(databases.store(folder), folder, 1.0))
 
     def take(self, data: Any) -> None:
         """Import a session and delete it again. Whatever is raised but UsageError gets out."""
@@ -432,14 +433,15 @@ class Shelf:
         self.runner.close()
 
 
-@pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
-    made = Shelf(tmp_path_factory.mktemp("shelf"))
+@pytest.fixture
+def shelf(database: str, tmp_path: Path) -> Iterator[Shelf]:
+    made = Shelf(tmp_path)
     yield made
     assert made.runner.run(made.store.check()) == []
     made.close()
 
 
+@BOTH
 @share
 @given(damaged(EXPORT))
 @example({**EXPORT, "model_calls": [{"id": 2**70}]})

@@ -1,11 +1,12 @@
 """Reservations and sums, in any order of calls, crashes and deletions, held against an account that adds everything up."""
 
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -15,48 +16,46 @@ from hypothesis import strategies as st
 from clew.allowances import Amount, Limit
 from clew.messages import Usage
 from clew.store import ModelCall, model_calls, sessions, spending
+from clew.store.connection import Connection
 from clew.store.records.spending import Sums, Wanted
-from clew.store.sqlite.connection import SqliteConnection
-from clew.store.sqlite.database import migrations
+from tests.databases import BOTH, SQLITE, databases
 
+pytestmark = BOTH
 NOW = datetime(2026, 11, 30, 12, tzinfo=ZoneInfo("UTC")).timestamp()
 PEOPLE = {"ada": "Europe/Berlin", "bob": None}
 DAY = Limit("each", "person", "day", "tokens", 1000)
 ALL = Limit("all", "all", "month", "money", 1500)
 
 
-@cache
-def template() -> bytes:
+def fill(db: Connection) -> None:
     """Two people with a direct chat and a session each, and a group."""
-    with closing(SqliteConnection(":memory:", isolation_level=None)) as db:
-        db.create_function("index_text", 1, lambda text: text, deterministic=True)
-        for _, script in migrations():
-            db.executescript(script)
-        for person, zone in PEOPLE.items():
-            db.execute("INSERT INTO people (id, role, timezone, origin, created) VALUES (?, 'member', ?, 'config', 0)", (person, zone))
-        for number, (chat, owner) in enumerate([("desk:ada", "ada"), ("desk:bob", "bob"), ("desk:group", None)], 1):
-            db.execute(
-                "INSERT INTO chats (id, address, transport, direct, person, created) VALUES (?, ?, 'desk', ?, ?, 0)",
-                (number, chat, int(owner is not None), owner),
-            )
-            db.execute("INSERT INTO sessions (id, chat, created) VALUES (?, ?, 0)", (f"s{number}", number))
-        return db.serialize()
+    for person, zone in PEOPLE.items():
+        db.execute("INSERT INTO people (id, role, timezone, origin, created) VALUES (?, 'member', ?, 'config', 0)", (person, zone))
+    for number, (chat, owner) in enumerate([("desk:ada", "ada"), ("desk:bob", "bob"), ("desk:group", None)], 1):
+        db.execute(
+            "INSERT INTO chats (id, address, transport, direct, person, created) VALUES (?, ?, 'desk', ?, ?, 0)",
+            (number, chat, int(owner is not None), owner),
+        )
+        db.execute("INSERT INTO sessions (id, chat, created) VALUES (?, ?, 0)", (f"s{number}", number))
 
 
 @contextmanager
-def database() -> Iterator[SqliteConnection]:
-    with closing(SqliteConnection(":memory:", isolation_level=None)) as db:
-        db.create_function("index_text", 1, lambda text: text, deterministic=True)
-        db.deserialize(template())
-        db.execute("PRAGMA foreign_keys = ON")
-        yield db
+def database() -> Iterator[Connection]:
+    """A transaction that comes to nothing."""
+    with tempfile.TemporaryDirectory() as name:
+        databases.store(Path(name))
+        with databases.connected(Path(name)) as db:
+            db.begin(relaxed=True, holds=None)
+            fill(db)
+            yield db
+            db.rollback()
 
 
 def call(identifier: str, tokens: int, cost: float | None, payer: str = "", at: float = NOW, purpose: str = "reply") -> ModelCall:
     return ModelCall(identifier, purpose, payer, "local", "any", Usage(tokens, 0), at, at, at + 2, cost=cost)
 
 
-def spent(db: SqliteConnection, kind: str, subject: str, period: str) -> Sums:
+def spent(db: Connection, kind: str, subject: str, period: str) -> Sums:
     key = (kind, subject, period)
     return spending.sums(db, [key])[key]
 
@@ -65,7 +64,7 @@ def spent(db: SqliteConnection, kind: str, subject: str, period: str) -> Sums:
 class Desk:
     """Calls in flight, and what was truly spent."""
 
-    db: SqliteConnection
+    db: Connection
     now: float = NOW
     number: int = 0
     flying: dict[str, tuple[str, str, int]] = field(default_factory=dict)
@@ -268,6 +267,7 @@ def test_what_is_said_of_budgets_is_forgotten_when_their_periods_are_long_over()
         assert not spending.look(db, "s1", "", [DAY], NOW).standings[0].closed
 
 
+@SQLITE
 @pytest.mark.parametrize("table", ["spending", "reservations"])
 def test_sums_are_found_by_their_key(table: str) -> None:
     with database() as db:

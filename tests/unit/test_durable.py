@@ -12,6 +12,7 @@ from clew.offering import ASKED, MOST, candidates, offers
 from clew.store import Compaction
 from clew.store.notes import Offer, Where
 from clew.store.sql import SqlStore
+from tests.databases import BOTH
 from tests.unit.store_rows import NOW, opened, said, turn
 
 
@@ -116,6 +117,7 @@ def left(text: str, source: str, why: str = NO_ROOM) -> Change:
     return Change(1, "fact", text, (source,), why=why)
 
 
+@BOTH
 @pytest.mark.asyncio
 async def test_only_what_a_person_said_and_found_no_room_is_offered(tmp_path: Path) -> None:  # P39
     async with opened(tmp_path) as store:
@@ -142,6 +144,7 @@ async def known_to(store: SqlStore, where: Where) -> list[tuple[str, str, str]]:
     return [(each.scope, each.name, fact.text) for each in (await store.notes.listing(where, None, NOW)).entities for fact in each.facts]
 
 
+@BOTH
 @pytest.mark.asyncio
 async def test_what_is_offered_is_noted_with_the_compaction_or_not_at_all(tmp_path: Path) -> None:  # P33, P39
     async with opened(tmp_path) as store:
@@ -157,6 +160,7 @@ async def test_what_is_offered_is_noted_with_the_compaction_or_not_at_all(tmp_pa
         assert len(await known_to(store, Where(person="ada"))) == 1
 
 
+@BOTH
 @pytest.mark.asyncio
 async def test_in_a_group_it_is_noted_for_the_group_and_in_a_chat_for_its_person_alone(tmp_path: Path) -> None:  # P33, P39
     async with opened(tmp_path) as store:

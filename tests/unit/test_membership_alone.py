@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import SQLITE
 from tests.unit.store_rows import NOW, Clock, accept, claim, inbound, opened, side_by_side
 from tests.unit.test_membership import BEGUN, Life
+
+pytestmark = SQLITE
 
 
 @pytest.mark.asyncio
