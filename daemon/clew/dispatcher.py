@@ -31,6 +31,9 @@ LOOK = 5.0
 RISKY_WAITS = 3.0
 """Seconds after a start in which a turn that may have brought the process down lets all others go first. Then they wait for it: under
 a steady load it would never run otherwise."""
+JOB_AFTER = 16
+"""Turns of people in a row behind which a job that waits is begun first: where turns end as fast as they are begun people's places are
+never all taken, and somebody always waits."""
 ATTEMPTS = 5
 """Starts of a turn after which its message is given up."""
 STOPPED = "Stopped. The conversation is as it was."
@@ -45,7 +48,7 @@ Show = Callable[[Address, LiveEvent], None]
 class Work:
     """What turns are run with; it changes as a whole. merging: transports whose waiting messages are answered together.
 
-    turns_at_once: of people; jobs have a quarter of that beside it, so that no job keeps a person waiting.
+    turns_at_once: of people; jobs have a quarter of that beside it, so that no job keeps a person waiting for more than its beginning.
     """
 
     agent: Agent
@@ -75,6 +78,7 @@ class Dispatcher:
         self._tasks: dict[asyncio.Task[None], Claim] = {}
         self._failure: BaseException | None = None
         self._begun = time.steady()
+        self._in_a_row = 0  # turns of people, begun since a job could have been
         self.progress = 0.0
 
     def use(self, work: Work) -> None:
@@ -130,12 +134,14 @@ class Dispatcher:
         while self._membership.lives() and (room := self._room()) != FULL:
             waited = self._time.steady() - self._begun >= RISKY_WAITS
             owner, now = self._membership.owner, self._time.wall()
+            room = replace(room, jobs_first=self._in_a_row >= JOB_AFTER)
             try:
                 claim = await self._store.claim_turn(owner, now, LEASE, self._work.merging, risky_first=waited, room=room)
             except LeaseLost:  # the membership will find out by itself
                 return
             if claim is None or owner != self._membership.owner:
                 return
+            self._in_a_row = 0 if claim.kind == "job" or (room.jobs and room.jobs_first) else self._in_a_row + 1
             self._stops[claim.turn] = stop = Stop()
             if claim.stopping:
                 stop.set()

@@ -43,7 +43,7 @@ async def run(config: Config, serve: Serve, ready: Callable[[str], None], source
         keep_what_is_there()
         provider = service.providers[0]
         log.info("daemon.ready", url=url, provider=provider.name, access=access_line(config.access.unknown))
-        for line in notes(config, service.time.wall(), service.zone):
+        for line in (*map(str, config.warnings), *notes(config, service.time.wall(), service.zone)):
             log.warning("config.note", note=line)
         ready(url)
         waiting = asyncio.ensure_future(stop.wait())

@@ -95,8 +95,12 @@ class Scheduler:
         with unless_lasting():  # what is due now is due at the next look too
             await self.fire_due()
 
+    async def _ring(self) -> None:
+        self._store.jobs_changed.tell()
+
     def stop(self) -> None:
         if self._timers.running:
+            self._timers.remove_all_jobs()  # one that is begun and then cancelled would be logged as a failure
             self._timers.shutdown(wait=False)
         if self._looking is not None:
             self._looking.cancel()
@@ -127,7 +131,7 @@ class Scheduler:
             return
         at = datetime.now(UTC) + timedelta(seconds=min(max(min(due) - now, SOONEST), 2 * LOOK))
         # The default grace of one second would drop a wake-up on a busy machine.
-        self._timers.add_job(self._wake, "date", run_date=at, id="next", replace_existing=True, misfire_grace_time=None)
+        self._timers.add_job(self._ring, "date", run_date=at, id="next", replace_existing=True, misfire_grace_time=None)
 
     def _delay(self, job: Job, instant: float) -> float:
         return delay(job.name, instant, entry_of(job.spec).jitter)

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from clew.errors import NotFound
 from tests.databases import BOTH
 from tests.emulators.scripts import say
 from tests.emulators.server import Fault
-from tests.integration.engine import START, Clock, World, engine, spoken, words_of
+from tests.integration.engine import DEADLINE_S, START, Clock, World, engine, spoken, words_of
 
 pytestmark = BOTH
 
@@ -287,3 +288,45 @@ async def test_a_single_time_long_past_is_listed_as_missed_once_and_one_that_ran
                     assert [outcome for _, outcome in await runs(world, "old")] == ["missed"]
                     assert [outcome for _, outcome in await runs(world, "due")] == ["done"]
             assert not [line for line in logs if line["event"] == "cron.missed"]
+
+
+@pytest.mark.asyncio
+async def test_jobs_have_their_turn_while_somebody_always_waits(tmp_path: Path) -> None:  # P44
+    clock = Clock(EIGHT - MINUTE)
+    async with engine(tmp_path, lambda body: say("yes"), clock=clock) as world:
+        schedule(world, daily(deliver_to="desk:eve"))
+        world.config = world.config.model_copy(
+            update={
+                "access": world.config.access.model_copy(update={"unknown": "allow"}),
+                "limits": world.config.limits.model_copy(update={"turns_at_once": 1000}),
+            }
+        )
+        async with world.running():
+            clock.at = EIGHT
+            with capture_logs() as logs:
+                await asyncio.gather(
+                    world.desk.accept(*(world.desk.message("hello", f"guest{number}") for number in range(60))),
+                    world.service.scheduler.fire_due(),
+                )
+                await world.idle()
+        kinds = [line["kind"] for line in logs if line["event"] == "turn.started"]
+        assert len(kinds) == 61
+        assert kinds.index("job") <= 20
+
+
+@pytest.mark.asyncio
+async def test_a_schedule_that_ends_while_it_is_rung_ends_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock(EIGHT - MINUTE)
+    async with engine(tmp_path, lambda body: say("Rain."), clock=clock) as world:
+        schedule(world, daily())
+        async with world.running():
+            scheduler = world.service.scheduler
+            async with scheduler._firing, asyncio.timeout(DEADLINE_S):  # a look takes its time
+                scheduler._be_woken(await world.store.jobs(), EIGHT)
+                while scheduler._timers.get_job("next") is not None:
+                    await asyncio.sleep(0.01)
+                scheduler.stop()
+                while scheduler._timers.running:
+                    await asyncio.sleep(0)
+                await asyncio.sleep(0)
+    assert [record for record in caplog.records if record.name.startswith("apscheduler") and record.levelname == "ERROR"] == []

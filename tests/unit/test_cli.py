@@ -75,7 +75,7 @@ def test_an_error_for_people_has_no_traceback(capsys: pytest.CaptureFixture[str]
 
 def test_config_may_stand_in_front_and_behind(capsys: pytest.CaptureFixture[str], config: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
-    other.touch()
+    other.write_text("store: sqlite\n")
     assert called(capsys, "--config", str(config), "config", "check")[1] == f"ok: {config}\n"
     assert called(capsys, "--config", str(config), "config", "check", "--config", str(other))[1] == f"ok: {other}\n"
     code, _, err = called(capsys, "--config", str(config), "session", "list")

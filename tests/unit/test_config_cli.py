@@ -21,7 +21,7 @@ def run(*args: str, env: dict[str, str] | None = None) -> Result:
 
 def test_check_says_ok_and_which_file(tmp_path: Path) -> None:
     path = tmp_path / "clew.yaml"
-    path.touch()
+    path.write_text("store: sqlite\n")
     result = run("check", "--config", str(path))
     assert (result.exit_code, result.stdout, result.stderr) == (0, f"ok: {path}\n", "")
     assert run("check", env={"CLEW_CONFIG": str(path)}).stdout == f"ok: {path}\n"

@@ -64,7 +64,7 @@ def uncommented(key: str) -> Any:
 
 
 def test_it_loads_with_no_variable_set_and_means_the_defaults(tmp_path: Path) -> None:
-    (tmp_path / "clew.yaml").write_text("")
+    (tmp_path / "clew.yaml").write_text("store: sqlite")
     assert load_here(EXAMPLE) == load_here(tmp_path / "clew.yaml")
 
 

@@ -240,12 +240,12 @@ def test_the_file_is_looked_for_in_order(tmp_path: Path, monkeypatch: pytest.Mon
     assert find_config("given.yaml", env) == Path("given.yaml")
 
 
-def test_without_a_file_the_defaults_are_what_an_empty_one_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_file_the_defaults_are_what_one_means_that_says_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     if not Path("/etc/clew/clew.yaml").is_file():
         assert find_config(None, {"XDG_CONFIG_HOME": "/nowhere"}) is None
     env = {"HOME": "/home/ada", "ANTHROPIC_API_KEY": "sk-test"}
-    Path("clew.yaml").touch()
+    Path("clew.yaml").write_text("store: sqlite")
     assert defaults(transports=TRANSPORTS, providers=PROVIDERS, env=env) == load(
         "clew.yaml", transports=TRANSPORTS, providers=PROVIDERS, env=env
     )

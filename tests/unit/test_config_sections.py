@@ -91,6 +91,13 @@ def test_an_empty_file_gives_the_defaults(tmp_path: Path) -> None:
     assert config.data_dir == Path("/home/ada/.local/share/clew")
 
 
+@pytest.mark.parametrize("text", ["", "# store: sqlite\n", "---\n", "people:\nschedule:\n"])
+def test_a_file_that_sets_nothing_is_told_of(tmp_path: Path, text: str) -> None:
+    (warning,) = loaded(tmp_path, text).warnings
+    assert str(warning).startswith(f"{tmp_path / 'clew.yaml'} sets nothing")
+    assert not loaded(tmp_path, "store: sqlite").warnings
+
+
 def test_a_key_without_value_means_its_default(tmp_path: Path) -> None:
     assert loaded(tmp_path, "people:\nschedule:\nhttp:\n") == loaded(tmp_path, "")
 

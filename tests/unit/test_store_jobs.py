@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 
 from clew.errors import UsageError
-from clew.store import Job, JobEffect, Outcome, Person, claiming, jobs, runs, turns
+from clew.store import Job, JobEffect, Outcome, Person, Room, claiming, jobs, runs, turns
 from clew.store.sql import SqlStore
 from clew.store.sqlite.connection import SqliteConnection
 from clew.store.sqlite.database import migrations
 from clew.transport import Address
 from tests.databases import BOTH, SQLITE
-from tests.unit.store_rows import NOW, claim, opened, said
+from tests.unit.store_rows import LEASE, NOW, PEOPLE, accept, claim, inbound, opened, said
 
 pytestmark = BOTH
 TO = Address("desk", "ada")
@@ -138,3 +138,27 @@ async def test_jobs_of_the_machines_owner_are_those_of_the_one_the_config_names(
         await store.change_job(JobEffect("add", "tea", "owner", "{}", NOW), NOW)
         await store.sync({"ada": Person("ada", "owner")}, Person("ada", "owner", None, ("terminal:root",)), (), NOW)
         assert (await store.job("tea")).person == "ada"
+
+
+@pytest.mark.asyncio
+async def test_what_was_missed_moves_no_clock_that_somebody_set_meanwhile(tmp_path: Path) -> None:  # P45
+    async with opened(tmp_path) as store:
+        await store.sync({}, None, [job()], NOW)
+        await store.change_job(JobEffect("update", "morning", None, next_at=NOW + 500.0, was="{}"), NOW)
+        await store.missed("morning", [NOW - 60, NOW], NOW + 60, NOW, "late")
+        assert await clock(store) == NOW + 500
+        assert [run["instant"] for run in await store.job_history("morning", 10)] == [NOW, NOW - 60]
+
+
+@pytest.mark.asyncio
+async def test_a_job_that_goes_first_is_begun_before_people_who_wait(tmp_path: Path) -> None:  # P44
+    async with opened(tmp_path) as store:
+        await store.sync(PEOPLE, None, [job()], NOW)
+        await accept(store, inbound("1"), inbound("2", chat="bob"))
+        await store.fire("morning", NOW, NOW + 60, NOW, "brief", TO)
+        kinds = []
+        for first in (False, True, True):
+            claimed = await store.claim_turn("me", NOW, LEASE, frozenset(), room=Room(jobs_first=first))
+            assert claimed is not None
+            kinds.append(claimed.kind)
+        assert kinds == ["message", "job", "message"]

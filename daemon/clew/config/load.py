@@ -47,6 +47,8 @@ NO_PLUGINS: Plugins = {}
 SECTION_KEYS = {"providers": ("kind",), "transports": ("kind", "enabled")}
 """The keys that every section of a plug-in has beside those of its own model."""
 
+NOTHING = "sets nothing, so that all is as without it; `clew init` writes one"
+
 _SECTION_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 
 
@@ -88,15 +90,18 @@ def defaults(*, transports: Models, providers: Models, env: Mapping[str, str] = 
 
     Raises ConfigError where the environment holds what no setting can.
     """
-    return _loaded(b"", "the defaults", Path.cwd(), {"providers": providers, "transports": transports}, NO_PLUGINS, env)
+    return _loaded(None, "the defaults", Path.cwd(), {"providers": providers, "transports": transports}, NO_PLUGINS, env)
 
 
-def _loaded(raw: bytes, file: str, base: Path, models: Mapping[str, Models], plugins: Plugins, env: Mapping[str, str]) -> Config:
-    root, found = yaml.parse(raw, file)
+def _loaded(raw: bytes | None, file: str, base: Path, models: Mapping[str, Models], plugins: Plugins, env: Mapping[str, str]) -> Config:
+    root, found = yaml.parse(raw or b"", file)
+    is_empty = raw is not None and all(isinstance(node, yaml.Scalar) and node.value is None for node in root.items.values())
     _fill(root, models)
     expansion = Expansion(file, env, base, _disabled(root))
     data = expansion.plain(root)
     report = Report(file, root, expansion.expanded, [*found, *expansion.findings])
+    if is_empty:
+        report.warning((), NOTHING)
     for fault in faults(data):
         report.fault(fault.path, fault.message, fault.nearest)
     for doubt in doubts(data):

@@ -79,9 +79,9 @@ def claim(
 ) -> Looked:
     """The next turn that may run.
 
-    First those whose lease ended, then the oldest waiting arrival whose session is free, then jobs; a turn that may have brought the
-    process down comes last, and runs alone. risky_first: it has waited long enough, nothing else is begun before it. room: what there
-    is room for. seen: of sessions, what need not be read again, see `compactions.view`.
+    First those whose lease ended, then the oldest waiting arrival whose session is free, then jobs, unless they go first; a turn that may
+    have brought the process down comes last, and runs alone. risky_first: it has waited long enough, nothing else is begun before it.
+    room: what there is room for. seen: of sessions, what need not be read again, see `compactions.view`.
     """
     found = _next(db, owner, now, lease, merging, risky_first, room)
     return found._replace(claim=_shown(db, found.claim, now, seen.get(found.claim.session, UNSEEN))) if found.claim else found
@@ -98,8 +98,10 @@ def _next(db: Connection, owner: str, now: float, lease: float, merging: frozens
     if stands.expired:
         db.alone()
         db.execute(f"UPDATE inbox SET state = 'refused', reason = 'it expired before it could be answered' WHERE {_EXPIRED}", {"now": now})
+    if room.jobs and room.jobs_first and (run := _begin_run(db, owner, now, lease)):
+        return Looked(run)
     found = _begin(db, owner, now, lease, merging) if room.people else Looked(None)
-    if found.claim is None and room.jobs:
+    if found.claim is None and room.jobs and not room.jobs_first:
         found = found._replace(claim=_begin_run(db, owner, now, lease))
     if found.claim is None and stands.risky and not stands.runs:
         found = found._replace(claim=_resume(db, owner, now, lease, risky=True))

@@ -155,12 +155,12 @@ def runs(db: Connection, job: str) -> bool:
 
 
 def missed(db: Connection, job: str, instants: Sequence[float], next_at: float | None, now: float, note: str) -> None:
-    """Note runs that did not take place, and why, and move the clock."""
+    """Note runs that did not take place, and why, and move the clock, if it still stands at them: it may have been set meanwhile."""
     db.executemany(
         "INSERT INTO job_runs (job, instant, outcome, note, at) VALUES (?, ?, 'missed', ?, ?) ON CONFLICT DO NOTHING",
         [(job, instant, note, now) for instant in instants],
     )
-    db.execute("UPDATE jobs SET next_at = ? WHERE name = ?", (next_at, job))
+    db.execute("UPDATE jobs SET next_at = ? WHERE name = ? AND next_at <= ?", (next_at, job, max(instants)))
 
 
 def _chat(db: Connection, address: Address, now: float) -> int:

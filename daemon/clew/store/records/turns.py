@@ -79,10 +79,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Whether another turn of a person, and of a job, may be claimed."""
+    """Whether another turn of a person, and of a job, may be claimed. jobs_first: a job goes before people."""
 
     people: bool = True
     jobs: bool = True
+    jobs_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
