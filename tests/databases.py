@@ -187,12 +187,16 @@ class Databases:
             self._pool_of[self._of[folder]] = pool
             if folder.exists():
                 self._there.add(folder)
+        elif clock and self._pool_of[self._of[folder]] is not self._pool(CLOCK):
+            self._pool_of[self._of[folder]] = self._pool(CLOCK)
+            aside(self._of[folder], lambda db: db.script(CLOCK))
         return self._of[folder]
 
     def copied(self, source: Path, folder: Path) -> None:
         """Let a data directory that is a copy of another one have what that one's store has, which nobody is in."""
         if self.kind == "postgresql":
-            self._of[folder] = self.server.create(self._of[source].rpartition("/")[2])
+            url = self.server.create(self._of[source].rpartition("/")[2])
+            self._of[folder], self._pool_of[url] = url, self._pool_of[self._of[source]]
 
     def untouched(self) -> str:
         """What `store` says of a database in which clew never was."""
