@@ -35,7 +35,7 @@ TARGETS: dict[str, dict[int, tuple[float, float | None]]] = {
 FIRST_CHAT = 1 << 32
 """The numbers of the sentences of a store's first chat begin with it."""
 ASKED_AT = Address("mqtt", "ada", "new")
-INDEXES = ("messages_fts%", "document_frequency", "places", "lanes", "sqlite_autoindex_places_1")
+INDEXES = ("messages_fts%", "document_frequency", "counting", "places", "lanes", "sqlite_autoindex_places_1")
 METHOD = f"""
 Six words of a message are asked of a store whose messages are all in one person's scope; {len(sentence(1).split())} words a message from
 a vocabulary of 20,400 (the n-th is said as often as 1/n). CPU of the process, all threads. `search` is what the tool and the command do,

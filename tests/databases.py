@@ -252,6 +252,10 @@ class Databases:
 
         self.beside(folder, run)
 
+    def counted(self, folder: Path) -> dict[str, int]:
+        """In how many messages each word stands, by the index of the store of this folder."""
+        return self.beside(folder, lambda db: db.words("messages").counts())
+
     def dump(self, folder: Path) -> str:
         """All that is in the store of this folder, as text."""
         if self.kind == "sqlite":

@@ -570,7 +570,7 @@ async def test_credentials_reach_no_summary_no_index_and_no_log(tmp_path: Path) 
         assert key not in compaction.text + compaction.ledger + compaction.report
         assert key not in system_text(world.replies[0])
         assert key not in str(logs)
-    words = {term for (term,) in databases.rows(tmp_path, "SELECT term FROM document_frequency")}
+    words = databases.counted(tmp_path)
     assert not any(part in term for term in words for part in ("zx9qw7er5ty3", "gh2jk0lz"))
 
 

@@ -79,7 +79,7 @@ async def test_what_a_person_tells_reaches_no_door_and_the_transcript_keeps_it(t
     doors = [asked, done.text, done.ledger, done.report]
     assert not [secret for secret in secrets for door in doors if secret in door]
     assert SHA in done.text
-    terms = {term for (term,) in databases.rows(tmp_path, "SELECT term FROM document_frequency")}
+    terms = set(databases.counted(tmp_path))
     assert {"commit", SHA} <= terms
     assert not terms & {word.lower() for secret in secrets for word in re.findall(r"[A-Za-z0-9_]{6,}", secret)}
 

@@ -21,7 +21,7 @@ from tests.unit.store_rows import NOW
 
 TYPES = {"INTEGER": "bigint", "INT": "bigint", "TEXT": "text", "REAL": "double precision", "BLOB": "bytea"}
 OWN = frozenset({"schema_version", "counting"})
-"""Tables that PostgreSQL alone has: where SQLite's file has a number of its own, and where SQLite counts words at once."""
+"""Tables that differ: SQLite's file has a number of its own, and PostgreSQL lists of words."""
 NUMBERS = frozenset({("compactions", "rowid"), ("model_calls", "rowid"), ("turns", "rowid")})
 """Columns that SQLite has without saying so, and the keys of them."""
 
@@ -47,7 +47,7 @@ def of_sqlite(path: Path) -> dict[str, Table]:
         names = [
             name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'")
         ]
-        plain = [name for name in names if not any(name == each or name.startswith(f"{each}_") for each in virtual)]
+        plain = [name for name in names if name not in OWN and not any(name == each or name.startswith(f"{each}_") for each in virtual)]
         return {name: _sqlite_table(db, name) for name in plain}
 
 

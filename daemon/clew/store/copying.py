@@ -20,8 +20,8 @@ ROWS = 1_000
 MARK = "copying"
 """The row of `meta` that a target has until it is whole: up to which place it is indexed."""
 META = "meta"
-LEFT_OUT = ("leases",)
-"""Tables that say what goes on just now."""
+LEFT_OUT = ("leases", "counting")
+"""Tables that say what goes on just now; of words that wait to be counted there are none while it is copied."""
 NUMBERED = ("compactions", "model_calls", "turns")
 """Tables whose order is that of a `rowid` beside their key."""
 

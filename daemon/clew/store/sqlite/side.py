@@ -26,7 +26,11 @@ class SqliteSide:
         set_up(db, index, time.time)
         db.execute("PRAGMA foreign_keys = OFF")  # a row may come in front of the one it names; what is not whole is not used
         db.execute("PRAGMA synchronous = FULL")
-        return cls(db, Folder(path.with_name(FOLDER)))
+        side = cls(db, Folder(path.with_name(FOLDER)))
+        side.begin()
+        db.words("messages").drop_uncounted()  # what waits to be counted is not copied
+        side.commit()
+        return side
 
     def begin(self) -> None:
         self.db.execute("BEGIN IMMEDIATE")

@@ -14,6 +14,9 @@ PAGES = 64
 """Pages of an index that one slice merges: a few milliseconds."""
 DIFFERING = 3
 """Words that are told of an index that is wrong."""
+COUNTED_AT_ONCE = 32
+"""Messages whose words are counted together: each word of a message is a place of its own in the file, and those of several are often the
+same."""
 TOKENIZER = "tokenize='porter unicode61 remove_diacritics 2'"
 _MESSAGES, _CITED = ("text", "day", "speaker"), ("name", "text", "scope")
 _COLUMNS: Mapping[Name, tuple[str, ...]] = {"messages": _MESSAGES, "new_messages": _MESSAGES, "notes": _CITED, "chunks": _CITED}
@@ -21,6 +24,7 @@ _COLUMNS: Mapping[Name, tuple[str, ...]] = {"messages": _MESSAGES, "new_messages
 SHAPES: Mapping[str, tuple[str, ...]] = {
     "messages_fts": (f"CREATE VIRTUAL TABLE {{}} USING fts5(text, day, speaker, content='', {TOKENIZER})",),
     "document_frequency": ("CREATE TABLE {} (term TEXT PRIMARY KEY, messages INTEGER NOT NULL) STRICT, WITHOUT ROWID",),
+    "counting": ("CREATE TABLE {} (number INTEGER PRIMARY KEY, terms TEXT NOT NULL, step INTEGER NOT NULL) STRICT",),
     "places": ("CREATE TABLE {} (place INTEGER PRIMARY KEY, message INTEGER NOT NULL UNIQUE REFERENCES messages (number)) STRICT",),
 }
 """The tables of the index of messages, as the migrations leave them."""
@@ -64,6 +68,7 @@ class SqliteWords:
         keeps_none = self._columns is _MESSAGES
         self._db.execute(f"INSERT INTO {self._table} ({self._table}) VALUES ('delete-all')" if keeps_none else f"DELETE FROM {self._table}")
         if keeps_none:
+            self._db.execute(f"DELETE FROM {self._counting}")
             self._db.execute(f"DELETE FROM {self._counted}")
 
     def newest(self, sought: Sought, ranges: Sequence[tuple[int, int]], chats: Collection[int] | None, most: int) -> list[int]:
@@ -122,21 +127,40 @@ class SqliteWords:
     def _counted(self) -> str:
         return self._table.replace("messages_fts", "document_frequency")
 
+    @property
+    def _counting(self) -> str:
+        return self._table.replace("messages_fts", "counting")
+
     def count(self, terms: Collection[str], step: int) -> None:
+        values = (json.dumps(list(terms), ensure_ascii=False), step)
+        number = self._db.insert(f"INSERT INTO {self._counting} (terms, step) VALUES (?, ?)", values, "number")
+        if number >= COUNTED_AT_ONCE:  # numbers begin anew in an empty table
+            self._count_in()
+
+    def _count_in(self) -> None:
         self._db.execute(
-            f"INSERT INTO {self._counted} (term, messages) SELECT value, ? FROM json_each(?) WHERE true"
-            " ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages",
-            (step, json.dumps(sorted(terms), ensure_ascii=False)),
+            f"INSERT INTO {self._counted} (term, messages) SELECT value, sum(step) FROM {self._counting}, json_each(terms) WHERE true"
+            " GROUP BY value ON CONFLICT (term) DO UPDATE SET messages = messages + excluded.messages"
         )
+        self._db.execute(f"DELETE FROM {self._counting}")
 
     def frequency(self, term: str) -> int:
-        row = self._db.execute(f"SELECT messages FROM {self._counted} WHERE term = ?", (term,)).fetchone()
-        return row[0] if row else 0
+        row = self._db.execute(
+            f"SELECT coalesce((SELECT messages FROM {self._counted} WHERE term = ?), 0)"
+            f" + coalesce((SELECT sum(step) FROM {self._counting} WHERE instr(terms, ?) > 0), 0)",
+            (term, json.dumps(term, ensure_ascii=False)),  # as it stands in a list
+        ).fetchone()
+        return int(row[0])
 
     def counts(self) -> dict[str, int]:
-        return dict(self._db.execute(f"SELECT term, messages FROM {self._counted}").fetchall())
+        rows = self._db.execute(
+            f"SELECT term, sum(messages) FROM (SELECT term, messages FROM {self._counted}"
+            f" UNION ALL SELECT value, step FROM {self._counting}, json_each(terms)) GROUP BY term HAVING sum(messages) <> 0"
+        )
+        return dict(rows.fetchall())
 
     def drop_uncounted(self) -> None:
+        self._count_in()
         self._db.execute(f"DELETE FROM {self._counted} WHERE messages <= 0")
 
     def merge(self, *, begun: bool) -> bool:
