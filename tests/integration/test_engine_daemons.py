@@ -12,6 +12,7 @@ import pytest
 from clew.bus import Replied
 from clew.clock import Time
 from clew.config import Job
+from clew.connections import ATTENDED
 from clew.duties import CHORES, UPKEEP
 from clew.membership import LEASE
 from clew.plugins import Plugin, registry
@@ -20,7 +21,7 @@ from clew.store import Reply
 from clew.store.changes import Neighbours
 from clew.store.sql import SqlStore
 from clew.tools import Tool
-from clew.transport import Address, Capabilities, Delivery, Inbound, Part, Receipt, Sent, Transport
+from clew.transport import Address, Capabilities, Delivery, Host, Inbound, Part, Receipt, Sent, Transport
 from tests.databases import BOTH
 from tests.emulators.scripts import last_user_text, say
 from tests.emulators.server import JsonObject, Script
@@ -43,6 +44,21 @@ class PartByPart(Desk):
     async def send(self, delivery: Delivery) -> Sent:
         await super().send(delivery)
         return Sent("ref", delivery.sent + 1)
+
+
+class CallingIn(Desk):
+    """A platform that calls any daemon, and is run by one. attends: whether calls are taken in the place of running it."""
+
+    called = True
+    attends = False
+
+    async def attend(self, host: Host) -> None:
+        self._host, self.attends = host, True
+        host.report(True)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.attends = False
 
 
 @dataclass
@@ -207,6 +223,32 @@ async def test_a_daemon_that_stands_still_is_taken_over_and_says_nothing_more_wh
             "transport:desk",
             UPKEEP,
         ]
+
+
+@pytest.mark.asyncio
+async def test_who_does_not_run_a_platform_that_calls_takes_its_calls(tmp_path: Path) -> None:  # P42, P48
+    async with several(tmp_path, kind=CallingIn) as all_of_them, all_of_them.two() as (first, other):
+
+        def attending() -> list[bool]:
+            return [cast("CallingIn", each.desk).attends for each in (first, other)]
+
+        await until(lambda: attending() == [False, True])
+        said = first.desk.message("one")
+        receipts = [*await other.accept(said), *await first.accept(said)]
+        assert [receipt.status for receipt in receipts] == ["stored", "duplicate"]
+        await all_of_them.idle()
+        assert (texts(first.desk.sent), other.desk.sent) == (["answer to: one"], [])
+        await all_of_them.lapses(first, other, but=first)
+        await until(lambda: attending() == [False, False])
+        await first.look()
+        await until(lambda: attending() == [True, False])
+        assert (first.runs_the_desk, other.runs_the_desk) == (False, True)
+        assert first.service.transports["desk"].detail == ATTENDED
+        await first.accept(first.desk.message("two"))
+        await all_of_them.idle()
+        assert texts(other.desk.sent) == ["answer to: two"]
+        await first.service.reload(first.service.config.model_copy(update={"prices": {}}))
+        await until(lambda: attending() == [True, False])
 
 
 @pytest.mark.asyncio
