@@ -76,3 +76,14 @@ async def test_a_database_of_a_newer_clew_is_left_alone(tmp_path: Path) -> None:
         error = await refusal(where, tmp_path, read_only=read_only)
         assert "was written by a newer clew" in error.message
         assert error.lasting
+
+
+async def test_who_may_only_read_the_tables_is_told_whose_they_should_be(tmp_path: Path) -> None:
+    where = databases.untouched()
+    await (await open_store(where, tmp_path, NOW)).close()
+    reader = f"only_reads_{name(where)}"
+    databases.server.sql(f"CREATE ROLE {reader} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}", name(where))
+    error = await refusal(where.replace("clew@", f"{reader}@"), tmp_path)
+    assert "permission denied" in error.message
+    assert "ALTER DATABASE" in error.hint
+    await (await open_store(where.replace("clew@", f"{reader}@"), tmp_path, NOW, read_only=True)).close()

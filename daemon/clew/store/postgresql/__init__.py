@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from clew.store.indexing import Indexer
-from clew.store.postgresql.database import PostgresDatabase
+from clew.store.postgresql.database import PostgresDatabase, refused
 from clew.store.postgresql.files import SharedFilesDoor
 from clew.store.sql import SqlStore
 
@@ -23,7 +23,7 @@ class PostgresStore(SqlStore):
         store = cls(beside, await PostgresDatabase.open(url, index, read_only=read_only), index, known)
         try:
             await store.prepare(read_only)
-        except BaseException:
+        except BaseException as error:
             await store.close()
-            raise
+            raise refused(url, error) or error from error
         return store
