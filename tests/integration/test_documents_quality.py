@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from clew.embedders.wordllama import WordLlama
+from tests.databases import BOTH, databases
 from tests.documents_corpus import by_meaning, fill, questions, score
 from tests.unit.store_rows import opened
 
 
+@BOTH
 @pytest.mark.asyncio
 async def test_two_rankings_find_more_than_words_alone(tmp_path: Path) -> None:  # P41
     asked = questions()
@@ -18,7 +20,8 @@ async def test_two_rankings_find_more_than_words_alone(tmp_path: Path) -> None: 
         words = await score(store)
         both = await score(store, await by_meaning(store, WordLlama()))
     print(f"words {words}\nboth  {both}")
-    assert (words.first, words.third) >= (0.73, 0.82)
+    assert words.first >= (0.73 if databases.kind == "sqlite" else 0.70)
+    assert words.third >= 0.82
     assert both.first >= words.first + 0.05
     assert both.third >= words.third + 0.05
     assert words.shown >= 0.55

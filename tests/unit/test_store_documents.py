@@ -104,6 +104,17 @@ async def test_how_often_others_use_a_word_says_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_rare_word_finds_before_a_common_one_and_a_name_before_a_text(tmp_path: Path) -> None:  # P41
+    async with opened(tmp_path) as store:
+        often = [Chunk("", f"water water water {number}") for number in range(30)]
+        await put(store, *often, Chunk("", "roses"), Chunk("Roses", "thorns"), Chunk("", "needle and water"))
+        looked = await store.documents.look_up(ADA, ["water", "roses", "needle"], 40)
+
+        assert [looked.passages[chunk].text for chunk in looked.lexical[:3]] == ["thorns", "needle and water", "roses"]
+        assert len(looked.lexical) == 33
+
+
+@pytest.mark.asyncio
 async def test_a_changed_document_takes_the_place_of_the_old_one_under_its_id(tmp_path: Path) -> None:  # P41
     async with opened(tmp_path) as store:
         old = await put(store, ROSES)

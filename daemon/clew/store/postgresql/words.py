@@ -10,7 +10,7 @@ inside of a word is sought in notes alone, row by row within the few scopes of w
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from clew.context.sought import Sought
@@ -177,13 +177,20 @@ class PostgresWords:
         return [row for (row,) in rows]
 
     def best(self, sought: Sought, scopes: Collection[int] | None, weight: float, limit: int) -> list[int]:
+        """A phrase counts by how few of what is found within the scopes hold it, and less in a long row (`ts_rank`'s normalization 1)."""
         asked = expression(sought, self._shape, scopes)
         if not asked:
             return []
+        each = [expression(replace(sought, phrases=(phrase,)), self._shape) for phrase in sought.phrases]
         rows = self._db.execute(
-            f"SELECT rowid FROM {self._table} WHERE words @@ CAST(? AS tsquery)"
-            " ORDER BY ts_rank(words, CAST(? AS tsquery)) DESC, rowid LIMIT ?",
-            (asked, expression(sought, self._shape), limit),
+            f"WITH found AS MATERIALIZED (SELECT rowid, words FROM {self._table} WHERE words @@ CAST(? AS tsquery)),"
+            " held AS MATERIALIZED (SELECT rowid, number, ts_rank(CAST(? AS float4[]), words, phrase, 1) AS fits FROM found,"
+            " (SELECT number, CAST(each AS tsquery) FROM unnest(CAST(? AS text[])) WITH ORDINALITY AS given (each, number))"
+            " AS asked (number, phrase) WHERE words @@ phrase),"
+            " rare AS MATERIALIZED (SELECT number, ln(1 + (SELECT count(*) FROM found) / CAST(count(*) AS float8)) AS counts FROM held"
+            " GROUP BY number)"
+            " SELECT rowid FROM held JOIN rare USING (number) GROUP BY rowid ORDER BY sum(fits * counts) DESC, rowid LIMIT ?",
+            (asked, [1 / weight, 1.0, 1.0, 1.0], [one for one in each if one], limit),
         )
         return [row for (row,) in rows]
 
