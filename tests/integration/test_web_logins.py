@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from clew.store import AccessEffect
 from clew.store.logins import MOST, page_name
 from clew.web.auth import TRIES
 from clew.web.console import PLACES
+from tests.databases import databases
 from tests.integration.web_harness import Clew, Tab, running, settings
 
 TOKEN = "a-long-enough-token"
@@ -115,8 +115,7 @@ async def test_a_link_expires(clew: Clew) -> None:
 async def test_links_and_logins_are_kept_as_hashes(clew: Clew, tmp_path: Path) -> None:  # P19
     spent, open_ = await link_for(clew, "bob"), await link_for(clew, "bob")
     _, _, cookie = await opened(clew, spent)
-    with sqlite3.connect(tmp_path / "c" / "data" / "clew.db") as db:
-        stored = "\n".join(db.iterdump())
+    stored = databases.dump(tmp_path / "c" / "data")
     for secret in (spent.partition("#")[2], open_.partition("#")[2], cookie.partition("=")[2], TOKEN):
         assert secret
         assert secret not in stored
