@@ -85,6 +85,7 @@ Block = Text | ToolCall | ToolResult | Thinking | File
 
 _KINDS: Mapping[str, type[Block]] = {"text": Text, "call": ToolCall, "result": ToolResult, "thinking": Thinking, "file": File}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
+_JSON, _ONE_TEXT = json.JSONDecoder(), '[{"kind":"text","text":"'
 _TYPES: Mapping[str, type] = {"is_error": bool, **dict.fromkeys(("shown", "size", "width", "height", "pages"), int)}
 
 
@@ -177,6 +178,15 @@ def searchable(blocks: Iterable[Block]) -> str:
             case File(text=text):
                 pieces += [block.line, text] if text else [block.line]
     return "\n".join(pieces)
+
+
+def searchable_in(text: str) -> str:
+    """The same of blocks as JSON; a text alone, which nearly all messages are, is not made a block. Raises ValueError for other JSON."""
+    if text.startswith(_ONE_TEXT):
+        words, end = _JSON.raw_decode(text, len(_ONE_TEXT) - 1)
+        if text[end:] == "}]":
+            return str(words)
+    return searchable(blocks_from_json(text))
 
 
 def _fields(block: Block) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, tzinfo
 from time import perf_counter
@@ -12,7 +12,7 @@ import structlog
 
 from clew.config import Recall as Settings
 from clew.context.nearness import CANDIDATES, joined, neighbours
-from clew.context.query import ENOUGH_TERMS, Query, query
+from clew.context.query import ENOUGH_TERMS, Frequencies, Query, query
 from clew.context.ranking import Scored, relevant
 from clew.context.recall import Excerpt, appendix, current_scores, excerpts, replaces
 from clew.context.repeats import without_repeats
@@ -100,18 +100,18 @@ class IndexRecall:
 
     async def _decide(self, session: SessionView) -> Appendix:
         shown = shown_excerpts(session.state)
-        scope = await self._store.scope_for(session=(session.session, session.address, session.after_seq))
         members = [member for excerpt in shown for member in excerpt.ids]
         today = datetime.fromtimestamp(session.at, session.zone).date()
 
-        def ask(frequency: Callable[[str], int], total: int) -> Query | None:
-            return query(session.text, session.previous, session.names, frequency, total, today)
+        def ask(frequencies: Frequencies, total: int) -> Query | None:
+            return query(session.text, session.previous, session.names, frequencies, total, today)
 
-        found = await self._store.search(scope, ask, _depth(self._meaning), members)
+        asking = session.session, session.address, session.after_seq
+        found, lately = await self._store.found_for(asking, ask, _depth(self._meaning), members, again=bool(session.previous))
+        fresh: list[Excerpt] = []
         if found.query is not None and found.scored and relevant(found.query, found.scored[0].score):
             found = await _with_meaning(found, _asked(session, found.query), self._meaning)
-        gone = await self._gone(session, members) if found.scored else frozenset[str]()
-        fresh = await asyncio.to_thread(self._quoted, found, session, gone)
+            fresh = await asyncio.to_thread(self._quoted, found, session, lately.difference(members))
         allowed = [excerpt for excerpt in shown if found.visible.issuperset(excerpt.ids)]
         if session.keep and len(allowed) == len(shown) and not replaces(shown, fresh, current_scores(shown, found.scored)):
             return Appendix(session.state.recall, [*fresh, *_stood(shown, fresh, found.scored)], shown)
@@ -122,14 +122,9 @@ class IndexRecall:
             text = appendix(chosen, budget_chars=self._settings.budget_chars)
         return Appendix(text, fresh, chosen)
 
-    async def _gone(self, session: SessionView, standing: Sequence[str]) -> frozenset[str]:
-        """Messages that were recalled in the last turns and do not stand in the prompt any more."""
-        if not session.previous:
-            return frozenset()
-        return (await self._store.recalled_lately(session.session, session.after_seq)).difference(standing)
-
     def _quoted(self, found: Found, session: SessionView, gone: frozenset[str]) -> list[Excerpt]:
-        """The excerpts of what was found. Takes milliseconds, so not on the loop."""
+        """The excerpts of what was found. gone: messages that were recalled in the last turns and do not stand in the prompt any more.
+        Takes milliseconds, so not on the loop."""
         if found.query is None or not found.scored or not relevant(found.query, found.scored[0].score):
             return []
         limit = self._settings
@@ -174,8 +169,8 @@ async def search(
     Who searches wants to see what there is: the gate that keeps small talk from recalling anything does not apply.
     """
 
-    def ask(frequency: Callable[[str], int], total: int) -> Query | None:
-        return query(text, (), (), frequency, total, today, sought=True)
+    def ask(frequencies: Frequencies, total: int) -> Query | None:
+        return query(text, (), (), frequencies, total, today, sought=True)
 
     found = await _with_meaning(await store.search(scope, ask, _depth(meaning)), text, meaning)
     return list(found.scored[:limit])

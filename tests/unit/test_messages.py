@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, Usage, blocks_from_json, blocks_to_json
+from clew.messages import (
+    Block,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+    blocks_from_json,
+    blocks_to_json,
+    searchable,
+    searchable_in,
+)
 
 words = st.text(st.characters(exclude_categories=["Cs"]))
 blocks: st.SearchStrategy[Block] = st.one_of(
@@ -23,6 +35,13 @@ def test_any_blocks_are_read_back_as_they_were_stored(given_: tuple[Block, ...])
     assert blocks_from_json(stored) == given_
     assert "\n" not in stored
     assert stored.encode("utf-8").decode("utf-8") == stored
+    assert searchable_in(stored) == searchable(given_)
+
+
+@pytest.mark.parametrize("rest", ["}", '"}', '"}],[]', '"},7]', '","text":"b"}', '","kind":"x"}]', '\n"}]'])
+def test_what_begins_like_a_text_may_be_something_else(rest: str) -> None:  # P20
+    with pytest.raises(ValueError):  # noqa: PT011
+        searchable_in('[{"kind":"text","text":"a' + rest)
 
 
 def test_the_arguments_of_a_call_are_kept_as_the_model_wrote_them() -> None:  # P29

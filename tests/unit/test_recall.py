@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
@@ -132,10 +132,17 @@ def test_days_that_are_named_are_asked_for() -> None:
     assert query("What did Bob buy on 3 March?") == query("What did Bob buy on 3 March?", total=0, today=None)
 
 
-def test_frequencies_may_be_a_function() -> None:
-    found = query("zebra boat", frequencies=lambda word: 10 if word == "boat" else 0, total=100)
+def test_frequencies_may_be_a_function_that_is_asked_once() -> None:
+    asked: list[set[str]] = []
+
+    def frequencies(words: Collection[str]) -> dict[str, int]:
+        asked.append(set(words))
+        return {"boat": 10}
+
+    found = query("zebra boat", frequencies=frequencies, total=100)
     assert found is not None
     assert found.weights[0] > found.weights[1]
+    assert asked == [{"zebra", "boat", "by:zebra", "by:boat"}]
 
 
 # P31

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import chain
 
 from clew.context.redact import redact
 from clew.context.sought import Sought
@@ -47,7 +48,8 @@ SPELLED = 7
 OTHER_YEARS = 0.5
 """Share of it for the same days of earlier years, where no year is named."""
 
-Frequencies = Callable[[str], int] | Mapping[str, int]
+Frequencies = Callable[[Collection[str]], Mapping[str, int]] | Mapping[str, int]
+"""In how many messages words stand. A function is asked once, of all words that are to be known; what it does not name stands in none."""
 
 _QUOTED = re.compile(r'"([^"\n]{3,100})"|“([^”\n]{3,100})”|„([^“”\n]{3,100})[“”]|«([^»\n]{3,100})»|「([^」\n]{2,100})」')
 _CHUNK = re.compile(r"[^\W_]+(?:[._/:@-]{1,2}[^\W_]+){0,15}")
@@ -120,7 +122,7 @@ def query(
     """The query for the user's message `text`, or None where it asks for nothing.
 
     `previous` are the user's messages before it, oldest first; `names` the known speakers, whose names count even
-    where they are stop words too; `frequencies` gives the number of messages that a word of `tokens` occurs in;
+    where they are stop words too; `frequencies` gives the numbers of messages that words of `tokens` occur in;
     `total` is the number of messages in the store; `today` the writer's date, without which no day is understood; `sought` says that
     the text is a search: days in it count (in a message only where it asks something), emoji do, and so does every word where there is
     nothing else. Never raises for any `text`.
@@ -136,7 +138,9 @@ def query(
     days = _days(source, today) if today and (sought or _ASKING.search(normalise(source))) else ()
     if not found and not days:
         return None
-    counts = {term: _count(term, frequencies) for term in found}
+    stems = {term: [stem(word) for word in term.split(" ")] for term in found}
+    often = _known(stems.values(), [SPOKEN_BY + stem(term) for term in found], frequencies)
+    counts = {term: min(often.get(word, 0) for word in words) for term, words in stems.items()}
     if len(found) > MAX_TERMS:
         kept = set(sorted(found, key=lambda term: (counts[term] == 0, counts[term], -len(term), term))[:MAX_TERMS])
         found = [term for term in found if term in kept]
@@ -146,13 +150,19 @@ def query(
         words=frozenset(stem(word) for term in own for word in term.split(" ")),
         total=total,
         days=days,
-        speakers=tuple(_speakers(found, frequencies, total)),
+        speakers=tuple(_speakers(found, often, total)),
     )
 
 
-def _speakers(terms: Iterable[str], frequencies: Frequencies | None, total: int) -> Iterator[tuple[str, float]]:
+def _known(words: Iterable[Iterable[str]], names: Iterable[str], frequencies: Frequencies | None) -> Mapping[str, int]:
+    if frequencies is None or isinstance(frequencies, Mapping):
+        return frequencies or {}
+    return frequencies({*chain.from_iterable(words), *names})
+
+
+def _speakers(terms: Iterable[str], often: Mapping[str, int], total: int) -> Iterator[tuple[str, float]]:
     for term in terms:
-        count = _often(SPOKEN_BY + stem(term), frequencies)
+        count = often.get(SPOKEN_BY + stem(term), 0)
         if 0 < count <= total * SPEAKS_MOST:
             yield term, idf(count, total)
 
@@ -229,13 +239,3 @@ def _unspaced(plain: str) -> Iterable[str]:
     for run in UNSPACED_RUN.findall(plain):
         found = pairs(run) or letters(run)
         yield from [pair for pair in found if not all("\u3040" <= c <= "\u309f" for c in pair)]
-
-
-def _count(term: str, frequencies: Frequencies | None) -> int:
-    return min(_often(stem(word), frequencies) for word in term.split(" "))
-
-
-def _often(word: str, frequencies: Frequencies | None) -> int:
-    if frequencies is None:
-        return 0
-    return frequencies.get(word, 0) if isinstance(frequencies, Mapping) else frequencies(word)

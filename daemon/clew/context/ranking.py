@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from operator import or_
 from typing import NamedTuple
 
 from clew.context.query import Query, idf
 from clew.context.regions import Hits
 from clew.context.text import WORD, normalise, stem
 
-LENT = {1: 0.3, 2: 0.1, -1: 0.2, -2: 0.1}
+LENT = {-2: 0.1, -1: 0.2, 1: 0.3, 2: 0.1}
 """Share of its score that a message lends to the one so many places behind it: answers follow what shares the words."""
 ANSWER = 0.4
 """What a question lends to the next message beyond that."""
 COVERAGE_WEIGHT = 0.5
 COVERAGE_REACH = 4
 """Each term found within this many messages adds its weight once, so that a talk about all of it wins."""
+_APART: tuple[None, ...] = (None,) * max(COVERAGE_REACH, *LENT)
+"""What stands between lines of which neither counts for the other."""
 SITTING_WEIGHT = 0.4
 """Share of the best score of a sitting that each of its messages gets."""
 SPEAKER_FACTOR = 2.0
@@ -110,24 +114,18 @@ def rank(query: Query, lines: Sequence[Line], hits: Hits, limit: int) -> list[Ra
         for term, weight in zip(query.terms, query.weights, strict=True)
     ]
     known = {line.place for line in lines}
-    matched: dict[int, int] = defaultdict(int)  # by place, a bit for each term
-    for place, number in hits.at(known):
-        matched[place] |= 1 << number
+    matched = hits.at(known)
     then: dict[int, float] = defaultdict(float)
     for days, places in zip(query.days, hits.days, strict=True):
         for place in known.intersection(places):
             then[place] += days.weight
-    mass = _Mass(weights)
     scored: list[tuple[Line, float, tuple[str, int]]] = []
-    best: dict[tuple[str, int], float] = defaultdict(float)
-    for run in _runs(lines):
-        local = _local_scores(run, [matched.get(line.place, 0) for line in run], [then.get(line.place, 0.0) for line in run], mass)
-        for line, score in zip(run, local, strict=True):
-            if score:
-                sitting = line.session, line.day
-                scored.append((line, score, sitting))
-                if score > best[sitting]:
-                    best[sitting] = score
+    best: dict[tuple[str, int], float] = {}
+    for line, score in _local_scores(_spread(lines), matched, then, _Mass(weights)):
+        sitting = line.session, line.day
+        scored.append((line, score, sitting))
+        if score > best.get(sitting, 0.0):
+            best[sitting] = score
     factors = {speaker: (SPEAKER_FACTOR if named_there else 1.0) / query.mass for speaker, named_there in names.items()}
     found = []
     for line, score, sitting in scored:
@@ -152,13 +150,16 @@ def _named(query: Query, speaker: str) -> frozenset[str]:
     return query.words.intersection(stem(word) for word in WORD.findall(normalise(speaker)))
 
 
-def _runs(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
-    """Lines that follow one another in their session."""
-    start = 0
-    for place in range(1, len(lines) + 1):
-        if place == len(lines) or lines[place].seq != lines[place - 1].seq + 1 or lines[place].session != lines[start].session:
-            yield lines[start:place]
-            start = place
+def _spread(lines: Iterable[Line]) -> list[Line | None]:
+    """The lines, those that do not follow one another in their session so far apart that neither counts for the other."""
+    spread: list[Line | None] = []
+    seq, session = 0, ""
+    for line in lines:
+        if line.seq != seq or line.session != session:
+            spread += _APART
+        spread.append(line)
+        seq, session = line.seq + 1, line.session
+    return spread
 
 
 class _Mass(dict[int, float]):
@@ -169,33 +170,43 @@ class _Mass(dict[int, float]):
         self._weights = weights
 
     def __missing__(self, bits: int) -> float:
-        found = self[bits] = sum((self._weights[number] for number in _numbers(bits)), 0.0)
+        top = bits.bit_length() - 1
+        found = self[bits] = self[bits ^ 1 << top] + self._weights[top] if bits else 0.0
         return found
 
 
-def _local_scores(run: Sequence[Line], matched: Sequence[int], then: Sequence[float], mass: _Mass) -> list[float]:
-    """What each of successive messages, and those around it, have in common with the query. matched: its terms, a bit for each."""
-    if not any(matched):
-        return list(then)
-    count = len(run)
-    lent, around = list(then), [0] * count
-    for place, terms in enumerate(matched):
-        if not terms:
-            continue
-        own = mass[terms]
-        if run[place].size > LONG:
-            own /= 1 - LENGTH_WEIGHT + LENGTH_WEIGHT * run[place].size / LONG
-        lent[place] += own
-        for distance, share in LENT.items():
-            if 0 <= place + distance < count:
-                lent[place + distance] += share * own
-        if run[place].asks and place + 1 < count:
-            lent[place + 1] += ANSWER * own
-        for near in range(max(0, place - COVERAGE_REACH), min(count, place + COVERAGE_REACH + 1)):
-            around[near] |= terms
-    return [score + COVERAGE_WEIGHT * mass[terms] for score, terms in zip(lent, around, strict=True)]
+def _local_scores(
+    spread: Sequence[Line | None], matched: Mapping[int, int], then: Mapping[int, float], mass: _Mass
+) -> Iterator[tuple[Line, float]]:
+    """What messages, and those around each, have in common with the query, where that is anything. By place, matched: a message's terms,
+    a bit for each; then: what it weighs when it was written."""
+    terms = [matched.get(line.place, 0) if line else 0 for line in spread]
+    own = [_own(line, mass[held]) if line and held else 0.0 for line, held in zip(spread, terms, strict=True)]
+    asking = [ANSWER * score if line and line.asks else 0.0 for line, score in zip(spread, own, strict=True)]
+    padded = [0.0, 0.0, *own, 0.0, 0.0]
+    from_first, from_left, from_right, from_last = (LENT[distance] for distance in (2, 1, -1, -2))
+    lent = zip(spread, _around(terms), padded, padded[1:], [0.0, *asking], own, padded[3:], padded[4:], strict=False)
+    for line, near, first, left, asked, score, right, last in lent:
+        if line is not None and (near or then):
+            before = then.get(line.place, 0.0) + from_first * first + from_left * left + asked
+            if total := before + score + from_right * right + from_last * last + COVERAGE_WEIGHT * mass[near]:
+                yield line, total
 
 
+def _own(line: Line, score: float) -> float:
+    return score if line.size <= LONG else score / (1 - LENGTH_WEIGHT + LENGTH_WEIGHT * line.size / LONG)
+
+
+def _around(terms: Sequence[int]) -> list[int]:
+    """All of the terms within `COVERAGE_REACH` of each place."""
+    padding = [0] * COVERAGE_REACH
+    found = padded = [*padding, *terms, *padding]
+    for distance in range(1, 2 * COVERAGE_REACH + 1):
+        found = list(map(or_, found, padded[distance:]))
+    return found
+
+
+@lru_cache(maxsize=4096)
 def _numbers(bits: int) -> tuple[int, ...]:
     return tuple(number for number in range(bits.bit_length()) if bits >> number & 1)
 

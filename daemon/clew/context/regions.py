@@ -33,6 +33,8 @@ REPEATED = 0.3
 _FULL = 255
 """The largest digit."""
 _NOWHERE = bytes(LANE)
+_PLACES = tuple(tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256))
+"""For each byte of a lane the places of its block that it says."""
 _HOW_MANY = bytes(min(byte.bit_count(), 4) for byte in range(256))
 """For each byte of a lane the number of places that it says, as far as they count."""
 
@@ -49,16 +51,26 @@ class Hits:
     lanes: tuple[Mapping[int, bytes], ...] = ()
     speakers: tuple[Sequence[int], ...] = ()
 
-    def at(self, places: set[int]) -> Iterator[tuple[int, int]]:
-        """(place, number of the term) of every term that stands at one of these places."""
+    def __bool__(self) -> bool:
+        """Whether anything was found."""
+        return any(found for kind in (self.terms, self.days, self.lanes, self.speakers) for found in kind)
+
+    def at(self, places: set[int]) -> dict[int, int]:
+        """Of those of these places where terms stand which they are, a bit for each."""
+        held: dict[int, int] = {}
         for number, found in enumerate(self.terms):
             for place in places.intersection(found):
-                yield place, number
+                held[place] = held.get(place, 0) | 1 << number
+        blocks: dict[int, int] = {}  # their places, as the bytes of a lane have them
+        for place in places if any(self.lanes) else ():
+            blocks[place >> BLOCK_BITS] = blocks.get(place >> BLOCK_BITS, 0) | 1 << (place & 7)
         for number, lanes in enumerate(self.lanes[: len(self.terms)]):
-            for place in places if lanes else ():
-                lane = lanes.get(place >> SEGMENT_BITS)
-                if lane and lane[place >> BLOCK_BITS & LANE - 1] >> (place & 7) & 1:
-                    yield place, number
+            for block, looked_at in blocks.items() if lanes else ():
+                lane = lanes.get(block >> SEGMENT_BITS - BLOCK_BITS)
+                for bit in _PLACES[lane[block & LANE - 1] & looked_at] if lane else ():
+                    place = block << BLOCK_BITS | bit
+                    held[place] = held.get(place, 0) | 1 << number
+        return held
 
 
 def lane(places: Iterable[int]) -> bytes:

@@ -1,8 +1,9 @@
 """What recall gave each turn, and why."""
 
 import json
+from collections.abc import Sequence
 
-from clew.store import Quote, Recalled, RecalledFor, Scope, search, transcript
+from clew.store import Ask, Found, Quote, Recalled, RecalledFor, Scope, search, transcript
 from clew.store.connection import Connection
 from clew.store.damage import readable
 
@@ -47,6 +48,15 @@ def of(db: Connection, scope: Scope, session: str, turn: str | None) -> Recalled
         quotes += [Quote(each, score, tuple(readable(why, [])), bool(shown)) for each in found]
         hidden += not found
     return RecalledFor(identifier, "\n".join(message.text for message in said), started, tuple(quotes), hidden)
+
+
+def found_for(
+    db: Connection, asking: tuple[str, str, int], ask: Ask, limit: int, shown: Sequence[str], *, again: bool
+) -> tuple[Found, frozenset[str]]:
+    """What is found for a session, its address and its last row that is not in view; and what it was given lately, where it asks again."""
+    session, _, after_seq = asking
+    found = search.search(db, search.scope_of_session(db, *asking), ask, limit, shown)
+    return found, lately(db, session, after_seq) if again and found.scored else frozenset()
 
 
 def lately(db: Connection, session: str, after_seq: int) -> frozenset[str]:

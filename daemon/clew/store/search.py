@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf
 from typing import Any
 
@@ -15,10 +15,11 @@ from clew.context.ranking import Candidate, Line, Matcher, Ranked, Scored, rank
 from clew.context.regions import BLOCK_BITS, BLOCKS, EDGE, Hits, regions
 from clew.context.sought import Sought
 from clew.context.text import SPOKEN_BY, stem
-from clew.messages import blocks_from_json, readable_blocks, searchable
+from clew.messages import readable_blocks, searchable, searchable_in
 from clew.store import Ask, Found, Scope, lanes, private
 from clew.store.connection import Connection
 from clew.store.places import first_place, last_place
+from clew.store.words import Within
 
 _NOTHING_IN_VIEW = 2**62
 """A place behind every row."""
@@ -95,10 +96,17 @@ def search(db: Connection, scope: Scope, ask: Ask, limit: int, shown: Sequence[s
     of which it is to be said whether they may (still) be seen.
     """
     counts: dict[str, int] = {}
-    query = ask(lambda word: counts.setdefault(word, _frequency(db, word)), _total(db))
+
+    def frequencies(words: Collection[str]) -> Mapping[str, int]:
+        counts.update(db.words("messages").frequencies(words))
+        return counts
+
+    query = ask(frequencies, _total(db))
     if query is None or scope.chats == ():
         return Found(query, (), visible(db, scope, shown))
     hits, unsought = _hits(db, scope, query, counts)
+    if not hits:
+        return Found(query, (), visible(db, scope, shown))
     lines = _lines(db, scope, regions(query, hits, _in_view(db, scope)))
     ranked = rank(query, lines, hits, limit)
     texts = _texts(db, ranked)
@@ -116,34 +124,66 @@ def _hits(db: Connection, scope: Scope, query: Query, counts: Mapping[str, int])
     """Where the terms stand, and the numbers of those that the index was not asked for in full."""
     runs = _ranges(scope)
     parts = [[stem(word) for word in term.split(" ")] for term in query.terms] + [[SPOKEN_BY + stem(name)] for name, _ in query.speakers]
-    held = _lanes(db, scope, runs, parts, counts)
-    found: dict[int, list[int]] = {}
-    unsought: set[int] = set()
-    left = LOOKUPS
-    for number in sorted(range(len(query.terms)), key=lambda number: (-query.weights[number], query.terms[number])):
-        found[number] = _places(db, scope, lanes.uncovered(held[number], runs), query.sought(number), left) if left else []
-        left -= len(found[number])
-        if not left:
-            unsought.add(number)
-    speakers = tuple(
-        _places(db, scope, lanes.uncovered(held[len(query.terms) + number], runs), query.spoken_by(number), LOOKUPS)
-        for number in range(len(query.speakers))
-    )
-    days = tuple(_places(db, scope, runs, days.sought, LOOKUPS) for days in query.days)
-    return Hits(tuple(found[number] for number in range(len(query.terms))), days, held, speakers), frozenset(unsought)
+    often = [min(counts.get(each, 0) for each in words) for words in parts]
+    held = _lanes(db, scope, runs, parts, often)
+    terms, unsought = _term_places(db, scope, query, often, [lanes.uncovered(each, runs) for each in held[: len(query.terms)]])
+    others = [
+        *((query.spoken_by(number), lanes.uncovered(held[len(query.terms) + number], runs)) for number in range(len(query.speakers))),
+        *((days.sought, runs) for days in query.days),
+    ]
+    found = _places(db, scope, others, LOOKUPS) if others else []
+    return Hits(terms, tuple(found[len(query.speakers) :]), held, tuple(found[: len(query.speakers)])), unsought
+
+
+def _term_places(
+    db: Connection, scope: Scope, query: Query, often: Sequence[int], runs: Sequence[Sequence[tuple[int, int]]]
+) -> tuple[tuple[Sequence[int], ...], frozenset[int]]:
+    """Where each term stands in its runs of places, and the numbers of those that were not looked up in full.
+
+    often: in how many messages each is, as it is counted. The index joins a few words more than are counted as one, so that it is asked
+    for those without a message too: for all of them at once, for hardly one is there.
+    """
+    found: list[Sequence[int]] = [()] * len(query.terms)
+    rarest = sorted(range(len(query.terms)), key=lambda number: (-query.weights[number], query.terms[number]))
+    unknown = [number for number in rarest if not often[number]]
+    if len(unknown) > 1:
+        any_of_them = Sought(("text",), tuple(query.terms[number] for number in unknown))
+        if not _places(db, scope, [(any_of_them, runs[unknown[0]])], 1)[0]:
+            rarest = [number for number in rarest if often[number]]
+    left, unsought = LOOKUPS, set[int]()
+    while rarest:
+        some = _within(rarest, often, left)
+        rarest = rarest[len(some) :]
+        wanted = [(query.sought(number), runs[number]) for number in some] if left else []
+        for number, places in zip(some, _places(db, scope, wanted, left) if wanted else [()] * len(some), strict=True):
+            found[number] = places[:left]
+            left -= len(found[number])
+            if not left:
+                unsought.add(number)
+    return tuple(found), frozenset(unsought)
+
+
+def _within(terms: Sequence[int], often: Sequence[int], left: int) -> Sequence[int]:
+    """The first of these terms, at least one, that all together should have no more than so many places."""
+    for count, sum_ in enumerate(accumulate(often[number] for number in terms)):
+        if sum_ > left:
+            return terms[: max(count, 1)]
+    return terms
 
 
 def _lanes(
-    db: Connection, scope: Scope, runs: Sequence[tuple[int, int]], parts: Sequence[Sequence[str]], counts: Mapping[str, int]
+    db: Connection, scope: Scope, runs: Sequence[tuple[int, int]], parts: Sequence[Sequence[str]], often: Sequence[int]
 ) -> tuple[Mapping[int, bytes], ...]:
     """The lanes of each of these words and phrases that are so common that most segments should have one of them. Those of a phrase say
-    where all of its words stand in one message."""
+    where all of its words stand in one message. often: in how many messages each is."""
     chats = None if scope.chats is None else {chat for chat, _, _ in scope.chats}
     segments = lanes.done_within(db, runs, chats)[:SEGMENTS]
-    common = [all(counts.get(each, 0) >= lanes.FEWEST * len(segments) for each in words) for words in parts]
-    wanted = {word for words, often in zip(parts, common, strict=True) if often for word in words}
-    found = lanes.find(db, segments, wanted) if segments and wanted else {}
-    return tuple(_together([found.get(word, {}) for word in words]) if often else {} for words, often in zip(parts, common, strict=True))
+    common = [bool(segments) and count >= lanes.FEWEST * len(segments) for count in often]
+    wanted = {word for words, is_common in zip(parts, common, strict=True) if is_common for word in words}
+    found = lanes.find(db, segments, wanted) if wanted else {}
+    return tuple(
+        _together([found.get(word, {}) for word in words]) if is_common else {} for words, is_common in zip(parts, common, strict=True)
+    )
 
 
 def _together(held: Sequence[Mapping[int, bytes]]) -> Mapping[int, bytes]:
@@ -172,9 +212,9 @@ def _ranges(scope: Scope) -> list[tuple[int, int]]:
     return runs[::-1]
 
 
-def _places(db: Connection, scope: Scope, ranges: Sequence[tuple[int, int]], sought: Sought, most: int) -> list[int]:
-    """Where the index has what is sought in the chats of a scope, the newest places if they are too many."""
-    return db.words("messages").newest(sought, ranges, None if scope.chats is None else {chat for chat, _, _ in scope.chats}, most)
+def _places(db: Connection, scope: Scope, wanted: Sequence[Within], most: int) -> list[list[int]]:
+    """Where the index has each that is wanted in the chats of a scope, the newest places if they are too many."""
+    return db.words("messages").newest(wanted, None if scope.chats is None else {chat for chat, _, _ in scope.chats}, most)
 
 
 def _in_view(db: Connection, scope: Scope) -> list[int]:
@@ -207,7 +247,7 @@ def _lines(db: Connection, scope: Scope, runs: Sequence[tuple[int, int]]) -> lis
         f" CROSS JOIN messages AS m WHERE m.number = message AND {allowed}",
         (json.dumps(runs), *values),
     )
-    return sorted(Line._make((*row, int(row[4] / DAY))) for row in rows)
+    return sorted([Line._make((*row, int(row[4] / DAY))) for row in rows])
 
 
 def _texts(db: Connection, ranked: Sequence[Ranked]) -> dict[int, tuple[str, str, str, str]]:
@@ -263,7 +303,7 @@ def _candidate(scope: Scope, identifier: str, address: str, role: str, text: str
 
 def _text(blocks: str) -> str:
     try:
-        return searchable(blocks_from_json(blocks))
+        return searchable_in(blocks)
     except ValueError:
         return searchable(readable_blocks(blocks))
 
@@ -306,11 +346,6 @@ def around(db: Connection, scope: Scope, message: str, before: int, after: int) 
         _candidate(scope, identifier, address, role, _text(blocks), Line(0, 0, session, speaker, at, seq, 0, asks=False, day=0))
         for identifier, session, address, speaker, role, at, blocks, seq in rows
     ]
-
-
-def _frequency(db: Connection, term: str) -> int:
-    """In how many messages a term occurs."""
-    return db.words("messages").frequency(term)
 
 
 def _total(db: Connection) -> int:

@@ -10,6 +10,8 @@ Name = Literal["messages", "new_messages", "notes", "chunks"]
 """Which index. That of messages has the columns text, day and speaker and keeps no text; the others have name, text and scope."""
 Columns = Sequence[str]
 """Index texts, in the order of an index's columns."""
+Within = tuple[Sought, Sequence[tuple[int, int]]]
+"""What is sought, and the ranges of places, (first, last), where it is; they are in descending order."""
 
 
 class Comparison(Protocol):
@@ -35,9 +37,8 @@ class WordIndex(Protocol):
     def clear(self) -> None:
         """Let it hold nothing, and no word be counted."""
 
-    def newest(self, sought: Sought, ranges: Sequence[tuple[int, int]], chats: Collection[int] | None, most: int) -> list[int]:
-        """The last `most` places that hold it within these ranges, (first, last), themselves in descending order, and these chats (None:
-        any); descending."""
+    def newest(self, wanted: Sequence[Within], chats: Collection[int] | None, most: int) -> list[list[int]]:
+        """For each that is wanted the last `most` places that hold it within its ranges and these chats (None: any), descending."""
 
     def best(self, sought: Sought, scopes: Collection[int] | None, weight: float, limit: int) -> list[int]:
         """The rows of these scopes (None: of any) that hold it, those that fit best first. weight: of a word of the name for one of the
@@ -56,8 +57,8 @@ class WordIndex(Protocol):
     def count(self, terms: Collection[str], step: int) -> None:
         """So many more messages hold these words."""
 
-    def frequency(self, term: str) -> int:
-        """In how many messages a word stands."""
+    def frequencies(self, terms: Collection[str]) -> dict[str, int]:
+        """In how many messages each of these words stands, of those that stand in any."""
 
     def counts(self) -> dict[str, int]:
         """In how many messages each word stands."""

@@ -44,5 +44,9 @@ class SearchDoor(Opened):
         """What recall gave a turn of `session`, the newest where none is named, as far as `scope` may see it; None without such a turn."""
         return await self._db.read(recalled.of, scope, session, turn)
 
-    async def recalled_lately(self, session: str, after_seq: int) -> frozenset[str]:
-        return await self._db.read(recalled.lately, session, after_seq)
+    async def found_for(
+        self, asking: tuple[str, str, int], ask: Ask, limit: int, shown: Sequence[str], *, again: bool
+    ) -> tuple[Found, frozenset[str]]:
+        """What `search` finds in the scope of a session (see `scope_for`) and, if anything and where it asks again, the ids of the messages
+        that were recalled for it in the last turns."""
+        return await self._db.read(recalled.found_for, asking, ask, limit, shown, again=again)

@@ -17,7 +17,7 @@ from clew.context.sought import Sought
 from clew.context.text import stem
 from clew.store.connection import Connection
 from clew.store.places import CHAT_BITS
-from clew.store.words import Columns, Name, scope_term
+from clew.store.words import Columns, Name, Within, scope_term
 
 LAST_POSITION, MOST_POSITIONS = 16_383, 255
 """Of a text, and of one lexeme (https://www.postgresql.org/docs/current/textsearch-limitations.html). A phrase in a text that has more is
@@ -114,6 +114,10 @@ def expression(sought: Sought, shape: Sequence[_Column], scopes: Collection[int]
     return f"({within}) & ({asked})" if within else ""
 
 
+def _multirange(ranges: Sequence[tuple[int, int]]) -> str:
+    return f"{{{','.join(f'[{first},{min(last, _LAST)}]' for first, last in ranges)}}}"
+
+
 def _phrase(words: Sequence[str], prefixes: Iterable[str]) -> str:
     found = []
     for prefix in prefixes:
@@ -161,20 +165,31 @@ class PostgresWords:
             self._db.execute(f"DELETE FROM {self._beside}counting")
             self._db.execute(f"DELETE FROM {self._beside}document_frequency")
 
-    def newest(self, sought: Sought, ranges: Sequence[tuple[int, int]], chats: Collection[int] | None, most: int) -> list[int]:
-        asked = expression(sought, self._shape)
-        if not asked or not ranges:
-            return []
+    def newest(self, wanted: Sequence[Within], chats: Collection[int] | None, most: int) -> list[list[int]]:
+        asked = [(number, expression(sought, self._shape), ranges) for number, (sought, ranges) in enumerate(wanted)]
+        asked = [(number, words, ranges) for number, words, ranges in asked if words and ranges]
+        found: list[list[int]] = [[] for _ in wanted]
+        if not asked:
+            return found
         condition, values = "", []
         if chats is not None:
             condition = f" AND rowid >> {CHAT_BITS} = ANY(?)"
             values = [sorted(chats)]
         rows = self._db.execute(  # what the index finds is sorted: to follow the order of rows would read each of them
-            f"WITH found AS MATERIALIZED (SELECT rowid FROM {self._table} WHERE words @@ CAST(? AS tsquery)"
-            f" AND rowid <@ CAST(CAST(? AS text) AS int8multirange){condition}) SELECT rowid FROM found ORDER BY rowid DESC LIMIT ?",
-            (asked, f"{{{','.join(f'[{first},{min(last, _LAST)}]' for first, last in ranges)}}}", *values, most),
+            f"SELECT number, ARRAY(WITH found AS MATERIALIZED (SELECT rowid FROM {self._table} WHERE words @@ CAST(asked AS tsquery)"
+            f" AND rowid <@ CAST(ranges AS int8multirange){condition}) SELECT rowid FROM found ORDER BY rowid DESC LIMIT ?)"
+            " FROM unnest(CAST(? AS bigint[]), CAST(? AS text[]), CAST(? AS text[])) AS each (number, asked, ranges)",
+            (
+                *values,
+                most,
+                [number for number, _, _ in asked],
+                [words for _, words, _ in asked],
+                [_multirange(each) for _, _, each in asked],
+            ),
         )
-        return [row for (row,) in rows]
+        for number, places in rows:
+            found[number] = places
+        return found
 
     def best(self, sought: Sought, scopes: Collection[int] | None, weight: float, limit: int) -> list[int]:
         """A phrase counts by how few of what is found within the scopes hold it, and less in a long row (`ts_rank`'s normalization 1)."""
@@ -227,13 +242,14 @@ class PostgresWords:
             " ON CONFLICT (term) DO UPDATE SET messages = counted.messages + excluded.messages"
         )
 
-    def frequency(self, term: str) -> int:
-        row = self._db.execute(
-            f"SELECT coalesce((SELECT messages FROM {self._beside}document_frequency WHERE term = ?1), 0)"
-            f" + coalesce((SELECT sum(step) FROM {self._beside}counting WHERE ?1 = ANY(terms)), 0)",
-            (term,),
-        ).fetchone()
-        return int(row[0])
+    def frequencies(self, terms: Collection[str]) -> dict[str, int]:
+        rows = self._db.execute(
+            f"SELECT term, CAST(sum(messages) AS bigint) FROM (SELECT term, messages FROM {self._beside}document_frequency"
+            f" WHERE term = ANY(CAST(?1 AS text[])) UNION ALL SELECT term, step FROM {self._beside}counting, unnest(terms) AS term"
+            " WHERE terms && CAST(?1 AS text[]) AND term = ANY(CAST(?1 AS text[]))) AS each GROUP BY term",
+            (sorted(terms),),
+        )
+        return dict(rows.fetchall())
 
     def counts(self) -> dict[str, int]:
         rows = self._db.execute(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clew.context.query import Query
+from clew.context.query import Frequencies, Query
 from clew.context.ranking import Candidate, Scored
 
 
@@ -22,8 +22,8 @@ class Scope:
     base: tuple[str, int] | None = None
 
 
-Ask = Callable[[Callable[[str], int], int], Query | None]
-"""Makes a query of (how many messages hold a word, how many messages there are)."""
+Ask = Callable[[Frequencies, int], Query | None]
+"""Makes a query of (in how many messages words stand, how many messages there are)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from clew.context.sought import Sought
 from clew.store.connection import Connection
 from clew.store.places import CHAT_BITS
-from clew.store.words import Columns, Name, scope_term
+from clew.store.words import Columns, Name, Within, scope_term
 
 PAGES = 64
 """Pages of an index that one slice merges: a few milliseconds."""
@@ -71,24 +71,23 @@ class SqliteWords:
             self._db.execute(f"DELETE FROM {self._counting}")
             self._db.execute(f"DELETE FROM {self._counted}")
 
-    def newest(self, sought: Sought, ranges: Sequence[tuple[int, int]], chats: Collection[int] | None, most: int) -> list[int]:
-        if not sought.phrases:
-            return []
-        asked = expression(sought)
+    def newest(self, wanted: Sequence[Within], chats: Collection[int] | None, most: int) -> list[list[int]]:
         condition, values = "", []
         if chats is not None:
             condition = f" AND rowid >> {CHAT_BITS} IN (SELECT value FROM json_each(?))"
             values = [json.dumps(sorted(chats))]
+        sql = (
+            f"SELECT json_group_array(rowid) FROM (SELECT rowid FROM {self._table} WHERE {self._table} MATCH ?"
+            f" AND rowid BETWEEN ? AND ?{condition} ORDER BY rowid DESC LIMIT ?)"
+        )
+        return [self._newest(sql, values, expression(sought), ranges, most) if sought.phrases else [] for sought, ranges in wanted]
+
+    def _newest(self, sql: str, values: Sequence[str], asked: str, ranges: Sequence[tuple[int, int]], most: int) -> list[int]:
         found: list[int] = []
         for first, last in ranges:
             if len(found) >= most:
                 break
-            places = self._db.execute(
-                f"SELECT json_group_array(rowid) FROM (SELECT rowid FROM {self._table} WHERE {self._table} MATCH ?"
-                f" AND rowid BETWEEN ? AND ?{condition} ORDER BY rowid DESC LIMIT ?)",
-                (asked, first, last, *values, most - len(found)),
-            ).fetchone()[0]
-            found += json.loads(places)
+            found += json.loads(self._db.execute(sql, (asked, first, last, *values, most - len(found))).fetchone()[0])
         return found
 
     def best(self, sought: Sought, scopes: Collection[int] | None, weight: float, limit: int) -> list[int]:
@@ -144,13 +143,14 @@ class SqliteWords:
         )
         self._db.execute(f"DELETE FROM {self._counting}")
 
-    def frequency(self, term: str) -> int:
-        row = self._db.execute(
-            f"SELECT coalesce((SELECT messages FROM {self._counted} WHERE term = ?), 0)"
-            f" + coalesce((SELECT sum(step) FROM {self._counting} WHERE instr(terms, ?) > 0), 0)",
-            (term, json.dumps(term, ensure_ascii=False)),  # as it stands in a list
-        ).fetchone()
-        return int(row[0])
+    def frequencies(self, terms: Collection[str]) -> dict[str, int]:
+        sql = f"SELECT term, messages FROM json_each(?) CROSS JOIN {self._counted} WHERE term = value"
+        found = dict(self._db.execute(sql, (json.dumps(sorted(terms), ensure_ascii=False),)).fetchall())
+        wanted = set(terms)
+        for held, step in self._db.execute(f"SELECT terms, step FROM {self._counting}"):
+            for term in wanted.intersection(json.loads(held)):
+                found[term] = found.get(term, 0) + step
+        return found
 
     def counts(self) -> dict[str, int]:
         rows = self._db.execute(
