@@ -132,6 +132,8 @@ def _learn(db: Connection, call: ModelCall) -> None:
 
 def _free(db: Connection, table: str, row: str) -> str:
     """That nobody else is about to write a row which all sessions share: what is learned of it now is not worth waiting for them."""
+    if not db.unlocked:  # one writes at a time
+        return "true"
     mine = f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {row}{db.unlocked}) AS mine"
     return f"({mine}) = (SELECT count(*) FROM {table} WHERE {row})"
 
