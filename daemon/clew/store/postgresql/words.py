@@ -176,9 +176,10 @@ class PostgresWords:
             condition = f" AND rowid >> {CHAT_BITS} = ANY(?)"
             values = [sorted(chats)]
         rows = self._db.execute(  # what the index finds is sorted: to follow the order of rows would read each of them
-            f"SELECT number, ARRAY(WITH found AS MATERIALIZED (SELECT rowid FROM {self._table} WHERE words @@ CAST(asked AS tsquery)"
-            f" AND rowid <@ CAST(ranges AS int8multirange){condition}) SELECT rowid FROM found ORDER BY rowid DESC LIMIT ?)"
-            " FROM unnest(CAST(? AS bigint[]), CAST(? AS text[]), CAST(? AS text[])) AS each (number, asked, ranges)",
+            f"SELECT number, ARRAY(WITH found AS MATERIALIZED (SELECT rowid FROM {self._table} WHERE words @@ asked"
+            f" AND rowid <@ ranges{condition}) SELECT rowid FROM found ORDER BY rowid DESC LIMIT ?)"
+            " FROM unnest(CAST(? AS bigint[]), CAST(CAST(? AS text[]) AS tsquery[]), CAST(CAST(? AS text[]) AS int8multirange[]))"
+            " AS each (number, asked, ranges)",
             (
                 *values,
                 most,
