@@ -13,6 +13,7 @@ from clew.membership import LEASE
 from clew.store.connection import Connection
 from clew.store.doors.opened import Opened
 from clew.store.indexing import Indexer
+from clew.store.postgresql import connection
 from clew.store.postgresql.connection import SILENT_MS, PostgresConnection
 from clew.store.postgresql.database import PostgresDatabase
 from clew.transport import Address
@@ -123,6 +124,35 @@ async def test_who_is_frozen_in_a_write_holds_up_the_others_for_a_while_only(tmp
         await begun.wait()
         async with asyncio.timeout(DEADLINE_S):
             assert await b._db.write(lambda db: db.execute("SELECT 1").fetchone()[0]) == 1
+        frozen.set()
+        with pytest.raises(StoreError):
+            await late
+        assert await a._db.write(lambda db: db.execute("SELECT 1").fetchone()[0]) == 1
+
+
+@pytest.mark.asyncio
+async def test_who_is_frozen_with_a_statement_in_hand_is_ended_by_whoever_renews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # P48
+    monkeypatch.setattr(connection, "FROZEN", connection.FROZEN.replace(f"{SILENT_MS} milliseconds", "100 milliseconds"))
+    async with two(tmp_path) as (a, b):
+        frozen, begun = threading.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        await b.leases.join("b", 60.0, frozenset(), 0.0)
+
+        def freeze(db: Connection) -> None:
+            assert isinstance(db, PostgresConnection)
+            db._run(db._statement("SELECT 2"))
+            loop.call_soon_threadsafe(begun.set)
+            assert frozen.wait(DEADLINE_S)
+            db.execute("SELECT 2")
+
+        late = a._db.write(freeze)
+        await begun.wait()
+        waits = b._db.write(lambda db: db.execute("SELECT 1").fetchone()[0])
+        async with asyncio.timeout(DEADLINE_S):
+            while not waits.done():
+                assert await b.leases.renew("b", 60.0)
+        assert await waits == 1
         frozen.set()
         with pytest.raises(StoreError):
             await late

@@ -37,6 +37,14 @@ NAMES = 0x6E616D65
 SILENT_MS = 10_000
 """Milliseconds for which a transaction that writes may say nothing before the server ends it. A daemon that was frozen in one holds up all
 others for so long: more than a verb computes between two statements, less than a lease."""
+FROZEN = (
+    "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity AS a WHERE a.datname = current_database() AND a.usename = current_user"
+    " AND a.application_name = ? AND a.state = 'active' AND a.wait_event = 'ClientRead'"
+    f" AND a.state_change < clock_timestamp() - interval '{SILENT_MS} milliseconds'"
+    " AND EXISTS (SELECT 1 FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype = 'advisory' AND l.granted)"
+)
+"""Ends the transactions that write of daemons that were frozen between the making of a statement and its first use: the server waits for
+more then, and takes nobody for idle."""
 OUTSIDE = ("08", "53", "57", "58", "25006", "25P03", "3D", "28")
 """Beginnings of the codes of errors that come from the machine, not from a statement
 (https://www.postgresql.org/docs/current/errcodes-appendix.html). They pass."""
@@ -244,6 +252,10 @@ class PostgresConnection:
     def begin_writing(self, first: str = "") -> None:
         """A transaction that may hold up others. first: a statement that it begins with."""
         self._begin(f"BEGIN; SET LOCAL idle_in_transaction_session_timeout = {SILENT_MS}; {first}")
+
+    def end_frozen(self) -> None:
+        """End what holds up everybody and nobody goes on with; see `FROZEN`."""
+        self.execute(FROZEN, (SETTINGS["application_name"],))
 
     def begin_reading(self) -> None:
         """One snapshot for all that is read until `commit`."""

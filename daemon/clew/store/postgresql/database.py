@@ -209,6 +209,7 @@ def _carried_out(db: PostgresConnection, group: list[Write]) -> Any:
 
 
 def _aside(db: PostgresConnection, run: Callable[[Connection], T]) -> T:
+    db.end_frozen()  # leases are renewed here, every few seconds
     db.begin_writing()
     try:
         value = run(db)
