@@ -114,7 +114,10 @@ class Delivering:
             now = self._time.wall()
             self._claiming = claiming = self._store.claim_delivery(self._membership.owner, self._name, now)
             claiming.add_done_callback(self._begin)  # what was claimed is sent, even if whoever waits here is cancelled
-            delivery, due = await asyncio.shield(claiming)
+            try:
+                delivery, due = await asyncio.shield(claiming)
+            except LeaseLost:  # the membership will find out by itself
+                return
             if delivery is None or due is None or due > now:
                 return
 

@@ -286,6 +286,19 @@ async def test_what_was_on_its_way_when_its_sender_stood_still_is_sent_once_more
 
 
 @pytest.mark.asyncio
+async def test_a_daemon_that_does_not_know_yet_that_its_lease_is_over_stops_in_order(tmp_path: Path) -> None:  # P44
+    async with several(tmp_path) as all_of_them, all_of_them.two() as (paused, other):
+        await all_of_them.lapses(paused, other, but=paused)
+        sending = other.service.connections.delivering["desk"]
+        sending.connected(False)  # so that there is something to claim
+        await other.store.say(Reply(Address("desk", "ada"), "hello", (Part("hello"),)), START)
+        await paused.service.connections.delivering["desk"].drain(60.0)
+        assert not paused.desk.tries
+        sending.connected(True)
+        await other.desk.until(lambda: bool(other.desk.sent))
+
+
+@pytest.mark.asyncio
 async def test_of_a_reply_in_parts_a_sender_that_stood_still_sends_no_further_part(tmp_path: Path) -> None:  # P43, BO-052
     async with several(tmp_path, kind=PartByPart) as all_of_them, all_of_them.two() as (paused, other):
         paused.desk.stuck["desk:ada"] = asyncio.Event()
